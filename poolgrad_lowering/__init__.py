@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from poolgrad_lowering.entry.export_files import export_atc_file, export_cann_file
     from poolgrad_lowering.entry.exports import AtcExport, AtcReport, CannExport, CannReport, export_atc, export_cann
     from poolgrad_lowering.entry.files import lower_file
-    from poolgrad_lowering.entry.folders import FileResult, lower_folder
+    from poolgrad_lowering.entry.folders import lower_folder
     from poolgrad_lowering.entry.listing import OperatorRecord, PatternRecord, TargetRecord, list_patterns, list_targets
     from poolgrad_lowering.entry.lower import LoweringResult, inspect, lower
     from poolgrad_lowering.entry.standard_step import read_checkpoint, write_checkpoint
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle
     from poolgrad_lowering.model.io.external_files import DataWarning
     from poolgrad_lowering.model.io.limits import Limits
-    from poolgrad_lowering.report.report import AnchorReport, Report
+    from poolgrad_lowering.report.report import AnchorReport, FileResult, Report
     from poolgrad_lowering.verification.result import Verification
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())  # the program decides where log records go
@@ -65,7 +65,7 @@ _NAMES = {
     "entry.export_files": ("export_atc_file", "export_cann_file"),
     "entry.exports": ("AtcExport", "AtcReport", "CannExport", "CannReport", "export_atc", "export_cann"),
     "entry.files": ("lower_file",),
-    "entry.folders": ("FileResult", "lower_folder"),
+    "entry.folders": ("lower_folder",),
     "entry.listing": ("OperatorRecord", "PatternRecord", "TargetRecord", "list_patterns", "list_targets"),
     "entry.standard_step": ("read_checkpoint", "write_checkpoint"),
     "entry.verify": ("verify", "verify_files"),
@@ -73,7 +73,7 @@ _NAMES = {
     "model.io.limits": ("Limits",),
     "entry.lower": ("LoweringResult", "inspect", "lower"),
     "compiler.lowering.plan": ("LoweringPlan", "SiteChoice", "read_plan"),
-    "report.report": ("AnchorReport", "Report"),
+    "report.report": ("AnchorReport", "FileResult", "Report"),
     "verification.result": ("Verification",),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}

@@ -6,8 +6,6 @@ Defines the ops (`OPS`), their schemas, and their function bodies in standard ON
 patterns, targets or runtimes.
 """
 
-from __future__ import annotations
-
 from poolgrad_lowering.dialect.functions import NoFunctionBodyError, function_body
 from poolgrad_lowering.dialect.inference import DialectError
 from poolgrad_lowering.dialect.op import DOMAIN, TYPES, VERSION, Attribute, Op

@@ -16,8 +16,7 @@ from onnx import FunctionProto, TensorProto, parser
 from poolgrad_lowering.dialect.op import DOMAIN, TYPES, VALUE, Body, Maximum, Op, default_proto
 from poolgrad_lowering.dialect.ops import OPS
 from poolgrad_lowering.model.diagnostics.errors import PoolgradError
-from poolgrad_lowering.model.ir.graphs import remove_entries
-from poolgrad_lowering.model.ir.index import with_inner
+from poolgrad_lowering.model.ir.graphs import remove_entries, with_inner
 
 
 class NoFunctionBodyError(PoolgradError):

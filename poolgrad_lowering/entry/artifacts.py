@@ -142,7 +142,6 @@ def _step(
 
 
 def _found(folder: Path) -> _Artifacts:
-    """The artifacts in a folder."""
     with explained(f"cannot read '{folder}'"):
         prefix = _prefix(folder)
         others = [prefix + name for name in OTHERS if (folder / (prefix + name)).exists()]

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -17,24 +16,10 @@ from poolgrad_lowering.model.diagnostics.errors import FileError
 from poolgrad_lowering.model.diagnostics.text import counted
 from poolgrad_lowering.model.io.atomic_write import PathLike, make_folder, write_bytes
 from poolgrad_lowering.model.io.limits import DEFAULT_LIMITS, Limits
-from poolgrad_lowering.report.report import Report
+from poolgrad_lowering.report.report import FileResult
 
 INDEX = "index.html"
 """The page with links to the pages of all models of a folder."""
-
-
-@dataclass(frozen=True)
-class FileResult:
-    """The result for one model: its path relative to the folder, and its report or its error.
-
-    A folder that cannot be read is a result with an error. A model that `strict` did not write has both. `written` is
-    whether the model was written.
-    """
-
-    path: str
-    report: Report | None = None
-    error: str | None = None
-    written: bool = False
 
 
 def lower_folder(
@@ -112,11 +97,10 @@ def _each(
     _require_apart(source, (*destinations, pages))
     results = for_each(work, models, FileResult, jobs=jobs, on_result=on_result)
     if pages is not None:
-        from poolgrad_lowering.report.html.page import IndexRow, index_page  # noqa: PLC0415 - only for pages
+        from poolgrad_lowering.report.html.page import index_page  # noqa: PLC0415 - only for pages
 
-        rows = [IndexRow(result.path, f"{result.path}.html", result.report, result.error) for result in results]
         make_folder(pages)
-        write_bytes(pages / INDEX, index_page(source.name or str(source), rows))
+        write_bytes(pages / INDEX, index_page(source.name or str(source), results))
     return results
 
 

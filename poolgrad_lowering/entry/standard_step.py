@@ -27,6 +27,7 @@ from poolgrad_lowering.model.io.checkpoint import (
 )
 from poolgrad_lowering.model.io.model_file import errors_name
 from poolgrad_lowering.model.ir import step_names as names
+from poolgrad_lowering.model.ir.graphs import rename
 from poolgrad_lowering.report.report import Report
 from poolgrad_lowering.standard import artifact_graphs, step
 
@@ -88,7 +89,7 @@ def renamed_evaluation(path: Path, checkpoint: Checkpoint, options: FileOptions)
         step.declare_sizes(gate.index(model))
     renamed = {name: names.weight(name) for name in checkpoint.parameters}
     renamed[model.graph.output[0].name] = names.LOSS
-    step.rename(model.graph, renamed)
+    rename(model.graph, renamed)
     return model, gate
 
 

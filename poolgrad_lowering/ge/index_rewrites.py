@@ -46,7 +46,7 @@ def wide_indices(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> None:
     outputs[position] = writer.name(f"{result}/indices")
     writer.change(node, outputs=outputs)
     for name, element in ((outputs[position], TensorProto.INT64), (narrow, TensorProto.INT32)):
-        writer.types.learn_as(name, element, result)
+        writer.types.learn(name, element, writer.types.shapes.get(result))
     writer.add("Cast", [outputs[position]], narrow, to=TensorProto.INT32)
     writer.add("Cast", [narrow], result, to=TensorProto.INT64)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from onnx import NodeProto, TensorProto
@@ -36,14 +36,6 @@ _AXES_WITH_DILATION = 3
 """The number of spatial axes of the pools whose dilations the plugin keeps."""
 
 
-class _Table(NamedTuple):
-    """The number of windows along each axis, a row of positions for each window, and the elements of a plane."""
-
-    counts: list[int]
-    places: np.ndarray[Any, Any]
-    elements: int
-
-
 def write_pool(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> bool:
     """Add the nodes in place of a MaxPool; return whether it needs them and the sizes of its planes are known."""
     kernel, x = tuple(attributes.get("kernel_shape", ())), node.input[0]
@@ -54,7 +46,8 @@ def write_pool(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -
         has_indices = False
         if node.output[0] not in writer.read and plane_starts(x, writer):
             return True  # nothing is left of it
-    table = _table(attributes, kernel, writer.types.sizes(x, 2) or ())
+    sizes = writer.types.sizes(x, 2) or ()
+    table = _table(attributes, kernel, sizes)
     is_wanted = (is_dropped or has_indices) and writer.opset >= _OLDEST_OPSET
     is_wanted &= all(user.op_type != "MaxPoolGrad" for user in users or ())  # an obstacle itself, which needs the pool
     if not is_wanted or table is None or writer.types.elements.get(x) not in FLOAT_TYPES:
@@ -67,8 +60,8 @@ def write_pool(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -
     if is_shifted and not starts:
         return False
     batch = first if isinstance(first, int) else -1
-    counts, (count, most), plane = table.counts, table.places.shape, table.elements
-    result = node.output[0]
+    (counts, places), plane, result = table, math.prod(sizes), node.output[0]
+    count, most = places.shape
 
     def new(part: str) -> str:
         return writer.name(f"{result}/{part}")
@@ -78,7 +71,7 @@ def write_pool(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -
         return value
 
     element, leading = writer.types.elements.get(x), [batch, channels]
-    flat = writer.constant(f"{result}/table", table.places.reshape(-1))
+    flat = writer.constant(f"{result}/table", places.reshape(-1))
     planes = known(writer.reshape(x, [*leading, plane], new("planes")), element, plane)
     gathered = known(writer.add("Gather", [planes, flat], new("gathered"), axis=2), element, count * most)
     windows = known(writer.reshape(gathered, [*leading, count, most], new("windows")), element, count, most)
@@ -152,8 +145,13 @@ def pool_attributes(attributes: Mapping[str, Any], kernel: tuple[int, ...]) -> P
     return PoolAttributes(kernel, strides, begins, ends, dilations, bool(attributes.get("ceil_mode")), auto_pad, 0)
 
 
-def _table(attributes: Mapping[str, Any], kernel: tuple[int, ...], sizes: Sequence[int]) -> _Table | None:
-    """Return the table of the windows; None if a size or the windows are not known or too many, or one is empty."""
+def _table(
+    attributes: Mapping[str, Any], kernel: tuple[int, ...], sizes: Sequence[int]
+) -> tuple[list[int], np.ndarray[Any, Any]] | None:
+    """Return the number of windows along each axis, and the table, a row of positions for each window.
+
+    None if a size or the windows are not known or too many, or one is empty.
+    """
     pool = pool_attributes(attributes, kernel)
     lengths = {len(kernel), len(sizes), len(pool.windows)}
     if 0 in lengths or len(lengths) > 1 or pool.has_ambiguous_pads or attributes.get("storage_order"):
@@ -170,7 +168,7 @@ def _table(attributes: Mapping[str, Any], kernel: tuple[int, ...], sizes: Sequen
         if row is None:
             return None
         places = (places[:, None, :, None] * size + row[None, :, None, :]).reshape(len(places) * count, -1)
-    return _Table(counts, places, math.prod(sizes))
+    return counts, places
 
 
 def _row(window: AxisWindow, count: int, size: int) -> np.ndarray[Any, Any] | None:

@@ -15,8 +15,8 @@ from poolgrad_lowering.ge.values import all_numbers
 from poolgrad_lowering.ge.writer import Writer
 from poolgrad_lowering.ge.zeros import Zeros, places
 from poolgrad_lowering.model.facts.known import need, require
-from poolgrad_lowering.model.facts.stated import constant_tensor
 from poolgrad_lowering.model.facts.type_rules import FLOAT_TYPES
+from poolgrad_lowering.model.ir.tensors import constant_tensor
 
 _EQUAL_OF_FLOATS_OPSET = 11
 
@@ -103,7 +103,7 @@ def hard_swish(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> None:
     """The plugin makes an operator of GE that no open repository defines. It is x · max(0, min(1, x / 6 + 1 / 2))."""
     value, result = node.input[0], node.output[0]
     slope = writer.add("HardSigmoid", [value], writer.name(f"{result}/slope"), alpha=1 / 6, beta=0.5)
-    writer.types.learn_as(slope, writer.types.elements.get(value, TensorProto.UNDEFINED), result)
+    writer.types.learn(slope, writer.types.elements.get(value, TensorProto.UNDEFINED), writer.types.shapes.get(result))
     writer.add("Mul", [value, slope], result)
 
 
@@ -117,7 +117,7 @@ def in_parts(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> 
     kept = {name: value for name, value in attributes.items() if name != "axes"}
     others = node.input[1:] if axes is None else [writer.vector(axes)]
     inner = writer.name(f"{result}/{first}")
-    writer.types.learn_as(inner, element, value if first == "Abs" else result)
+    writer.types.learn(inner, element, writer.types.shapes.get(value if first == "Abs" else result))
     for op_type, operand, output in ((first, value, inner), (second, inner, result)):
         reduces = op_type.startswith("Reduce")
         writer.add(op_type, [operand, *(others if reduces else ())], output, **(kept if reduces else {}))
@@ -170,7 +170,7 @@ def is_nan(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> None:
     require(writer.opset >= _EQUAL_OF_FLOATS_OPSET)
     result = node.output[0]
     equal = writer.add("Equal", [node.input[0]] * 2, writer.name(f"{result}/equal"))
-    writer.types.learn_as(equal, TensorProto.BOOL, result)
+    writer.types.learn(equal, TensorProto.BOOL, writer.types.shapes.get(result))
     writer.add("Not", [equal], result)
 
 
@@ -180,7 +180,7 @@ def is_inf(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> No
     require(not attributes and element in FLOAT_TYPES and writer.opset >= _EQUAL_OF_FLOATS_OPSET)
     infinity = writer.tensor(helper.make_tensor(f"{result}/infinity", element, [], [math.inf]))
     size = writer.add("Abs", node.input, writer.name(f"{result}/size"))
-    writer.types.learn_as(size, element, result)
+    writer.types.learn(size, element, writer.types.shapes.get(result))
     writer.add("Equal", [size, infinity], result)
 
 

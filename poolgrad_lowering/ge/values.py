@@ -16,11 +16,11 @@ from poolgrad_lowering.dialect.op import Part
 from poolgrad_lowering.dialect.schemas import registered_schemas
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.known import is_opaque
-from poolgrad_lowering.model.facts.stated import constant_tensor
 from poolgrad_lowering.model.io.external_data import ExternalData
 from poolgrad_lowering.model.ir.graphs import graphs, is_standard
 from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import Scope, Value
+from poolgrad_lowering.model.ir.tensors import constant_tensor
 
 SHAPE_OPERANDS = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1}
 """The operand that is the shape of the result. GE has to know its numbers when it builds a graph."""
@@ -83,17 +83,12 @@ class ValueTypes:
         array = numpy_helper.to_array(tensor)
         return [int(number) for number in array.flat] if np.issubdtype(array.dtype, np.integer) else None
 
-    def learn(self, name: str, element: int | None, shape: Sequence[int | str | None]) -> None:
-        """Add a value that a rewrite makes."""
+    def learn(self, name: str, element: int | None, shape: Sequence[int | str | None] | None) -> None:
+        """Add what is known of a value that a rewrite makes."""
         if element is not None:
             self.elements[name] = element
-        self.shapes[name] = tuple(shape)
-
-    def learn_as(self, name: str, element: int, like: str) -> None:
-        """Add a value that a rewrite makes, of the shape of another one."""
-        self.elements[name] = element
-        if like in self.shapes:
-            self.shapes[name] = self.shapes[like]
+        if shape is not None:
+            self.shapes[name] = tuple(shape)
 
 
 def all_numbers(sizes: Sequence[int | str | None]) -> tuple[int, ...] | None:
@@ -145,10 +140,9 @@ def _learn_declared(found: ValueTypes, graph: GraphProto) -> None:
         if tensor.name not in overridable:
             found.constants[tensor.name] = tensor
     for node in graph.node:
-        held = constant_tensor(node) if node.op_type == "Constant" else None
-        if (
-            node.op_type == "Neg" and is_standard(node) and (numbers := found.numbers(node.input[0]))
-        ):  # onnxruntime's gradient of a Pad
+        held = constant_tensor(node)
+        # As in onnxruntime's gradient of a Pad.
+        if node.op_type == "Neg" and is_standard(node) and (numbers := found.numbers(node.input[0])):
             held = numpy_helper.from_array(np.array([-number for number in numbers], np.int64))
         if held is not None:
             found.constants[node.output[0]] = held

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import numpy as np
 from onnx import GraphProto, TensorProto, ValueInfoProto
 
 from poolgrad_lowering.model.facts.shape_rules import BROADCAST
 from poolgrad_lowering.model.ir.graph_writer import GraphWriter
-from poolgrad_lowering.model.ir.graphs import names_of, names_read
+from poolgrad_lowering.model.ir.graphs import names_of, names_read, remove_entries
 
 Sizes = Callable[[str], Sequence[int] | None]
 """Returns the shape of a value, with 0 for a size that is not known; None if not even the number of axes is."""
@@ -56,10 +55,8 @@ def give_axes(graph: GraphProto, sizes: Sizes) -> None:
     writer.replace_nodes()
     read = {*names_read(graph.node), *(value.name for value in graph.output)}
     unread = constants.keys() & {name for name, _ in written} - read
-    listed: Any = (graph.initializer, graph.value_info)
-    for entries in listed:
-        for entry in [entry for entry in entries if entry.name in unread]:
-            entries.remove(entry)
+    for entries in (graph.initializer, graph.value_info):
+        remove_entries(entries, lambda entry: entry.name in unread)
 
 
 def _rank(shapes: Sequence[Sequence[int] | None]) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from copy import deepcopy
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from poolgrad_lowering.model.diagnostics.codes import DEFECTS
@@ -198,3 +199,17 @@ class Report(NamedTuple):
     def to_json(self) -> str:
         """Return the report as JSON text."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
+
+
+@dataclass(frozen=True)
+class FileResult:
+    """The result for one model: its path relative to the folder, and its report or its error.
+
+    A folder that cannot be read is a result with an error. A model that `strict` did not write has both. `written` is
+    whether the model was written.
+    """
+
+    path: str
+    report: Report | None = None
+    error: str | None = None
+    written: bool = False

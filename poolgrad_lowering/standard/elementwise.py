@@ -187,7 +187,6 @@ def _scaled_sum(call: Call) -> Tensor:
 
 @defines("DivGrad", "dA = dY / B; dB = −dY · A / B², summed where they were broadcast")
 def _div_grad(call: Call) -> dict[str, Tensor]:
-    """dA = dY / B, dB = −dY · A / B², each summed over the axes on which the operand was broadcast."""
     a, b, dy = map(call.tensor, ("A", "B", "dY"))
     results = {}
     if call.wants("dA"):

@@ -55,7 +55,7 @@ class Inliner:
 
         New names begin with `prefix`. Raises `Refuse` if the opset lacks an operator.
         """
-        needed: set[Tensor | None] = set(results.values())
+        needed = set(results.values())
         kept: list[BodyNode] = []
         for node in reversed(next(iter(results.values())).nodes if results else ()):
             if needed.intersection(node.outputs):
@@ -63,9 +63,7 @@ class Inliner:
                 needed.update(node.inputs)
         names = {tensor: actual for actual, tensor in reversed([*results.items()]) if tensor.source is None}
 
-        def named(tensor: Tensor | None, label: str = "") -> str:
-            if tensor is None:
-                return ""
+        def named(tensor: Tensor, label: str = "") -> str:
             if isinstance(tensor.source, np.ndarray):
                 return self._constant(f"{prefix}/constant", tensor.source)
             if tensor.source is None and tensor not in names:

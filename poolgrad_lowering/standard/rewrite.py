@@ -93,9 +93,8 @@ class _GraphPass:
                 for position, proto in enumerate(self._graph.node)
                 for new in self._definitions.get(position, [proto])
             ]
-            copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
             del self._graph.node[:]
-            self._graph.node.extend(copies)
+            self._graph.node.extend(nodes)
             self._declare()
         if unread := once_read.union(self._inliner.constants.values()):
             gone = unread - self.read() - {value.name for value in self._graph.input}  # a caller may give these

@@ -13,7 +13,7 @@ import itertools
 import re
 from collections.abc import Collection, Mapping
 
-from onnx import GraphProto, NodeProto, TensorProto, TypeProto, helper
+from onnx import NodeProto, TensorProto, TypeProto, helper
 
 from poolgrad_lowering.model import scalar_axes
 from poolgrad_lowering.model.diagnostics.errors import FileError
@@ -21,8 +21,8 @@ from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.known import is_opaque
 from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.model.ir.dims import Dim, Shape, Shown, is_static, size
-from poolgrad_lowering.model.ir.graphs import names_defined, opset_of, remove_entries
-from poolgrad_lowering.model.ir.index import ModelIndex, subgraphs
+from poolgrad_lowering.model.ir.graphs import opset_of, remove_entries, rename
+from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import Scope, Value
 from poolgrad_lowering.standard.artifact_graphs import Update, declare
 from poolgrad_lowering.standard.inline import Inliner
@@ -168,17 +168,3 @@ def _has_other_shape(gradient: Shape, own: Shape) -> bool:
         return elements.coefficient != own_elements.coefficient
     sizes = zip(reversed(gradient), itertools.chain(reversed(own), itertools.repeat(Dim(1))), strict=False)
     return any(one.static == 1 and dim.static is None and not is_opaque(dim) for dim, one in sizes)
-
-
-def rename(graph: GraphProto, renamed: Mapping[str, str]) -> None:
-    """Rename values of a graph, also where its subgraphs read them."""
-    for entries in (graph.input, graph.output, graph.value_info, graph.initializer):
-        for entry in entries:
-            entry.name = renamed.get(entry.name, entry.name)
-    for node in graph.node:
-        for listed in (node.input, node.output):
-            if any(name in renamed for name in listed):
-                listed[:] = [renamed.get(name, name) for name in listed]
-        for _, inner in (each for attribute in node.attribute for each in subgraphs(attribute)):
-            own = names_defined(inner)
-            rename(inner, {name: new for name, new in renamed.items() if name not in own})

@@ -5,8 +5,6 @@
 Importing this package imports torch, which is an extra: `pip install 'poolgrad-lowering[torch]'`.
 """
 
-from __future__ import annotations
-
 from poolgrad_lowering.torch.errors import StepMismatchError, TorchExportError, TorchMissingError, torch_needed
 
 with torch_needed():

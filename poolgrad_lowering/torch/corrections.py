@@ -26,7 +26,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 from poolgrad_lowering.model.facts.type_rules import FLOAT_TYPES
 from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.model.ir.graph_writer import GraphWriter
-from poolgrad_lowering.model.ir.graphs import names_of, opset_of
+from poolgrad_lowering.model.ir.graphs import names_of, opset_of, rename_in
 from poolgrad_lowering.model.windows import AxisWindow
 from poolgrad_lowering.torch.errors import TorchExportError
 from poolgrad_lowering.torch.halves import compute_in_float32
@@ -130,9 +130,7 @@ def _name_random_numbers(graph: onnx.GraphProto) -> None:
     An output of the graph becomes a copy, which keeps its name.
     """
     renamed = {node.output[0]: node.name for node in graph.node if node.op_type in names.RANDOM}
-    for node in graph.node:
-        for listed in (node.input, node.output):
-            listed[:] = [renamed.get(name, name) for name in listed]
+    rename_in(graph.node, renamed)
     declared = {value.name: value for value in (*graph.value_info, *graph.output)}
     for name in renamed.keys() & {value.name for value in graph.output}:
         graph.node.append(helper.make_node("Identity", [renamed[name]], [name], f"{renamed[name]}/copy"))

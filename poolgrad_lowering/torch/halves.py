@@ -12,7 +12,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 
 from poolgrad_lowering.model.facts.type_rules import HALF_TYPES
 from poolgrad_lowering.model.ir.graph_writer import GraphWriter
-from poolgrad_lowering.model.ir.graphs import names_of, names_read
+from poolgrad_lowering.model.ir.graphs import names_of, names_read, rename_in
 
 _NUMPY_HALVES = tuple(map(helper.tensor_dtype_to_np_dtype, HALF_TYPES))
 
@@ -39,9 +39,7 @@ def rounded_like_torch(model: ModelProto) -> ModelProto:
     graph = found.graph
     types = element_types(graph)
     short = {value.name: f"{value.name}.short" for value in graph.output if types[value.name] in HALF_TYPES}
-    for node in graph.node:
-        for listed in (node.input, node.output):
-            listed[:] = [short.get(name, name) for name in listed]
+    rename_in(graph.node, short)
     for value in graph.output:
         if value.name in short:
             _declare(graph, short[value.name], value, types[value.name])

@@ -21,7 +21,7 @@ from onnx_ir.tensor_adapters import from_torch_dtype
 from torch import Tensor
 
 from poolgrad_lowering.model.ir import step_names as names
-from poolgrad_lowering.model.ir.graphs import fresh, names_of, opset_of
+from poolgrad_lowering.model.ir.graphs import fresh, names_of, opset_of, rename
 from poolgrad_lowering.model.joint_updates import side_by_side
 from poolgrad_lowering.torch.exporter import translated
 from poolgrad_lowering.torch.groups import Group, update, update_names
@@ -156,11 +156,7 @@ def write_updates(
 def _renamed(graph: GraphProto, wanted: Collection[str]) -> dict[str, str]:
     """Rename outputs that an update is to be, and return their new names."""
     found = {value.name: f"forward.{value.name}" for value in graph.output if value.name in wanted}
-    for node in graph.node if found else ():
-        for listed in (node.input, node.output):
-            listed[:] = [found.get(name, name) for name in listed]
-    for value in graph.output:
-        value.name = found.get(value.name, value.name)
+    rename(graph, found)
     return found
 
 

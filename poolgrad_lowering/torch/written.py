@@ -23,11 +23,11 @@ def written(body: Callable[..., Tensor], *operands: Any) -> Any:
     values: dict[Tensor, Any] = dict(zip(given, operands, strict=True))
     for node in nodes:
         for operand in node.inputs:
-            if operand is not None and operand not in values:
+            if operand not in values:
                 values[operand] = opset18.Constant(value=ir.tensor(np.asarray(operand.source)))
         attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attributes}
         (made,) = node.outputs
-        value = getattr(opset18, node.op_type)(*(operand and values[operand] for operand in node.inputs), **attributes)
+        value = getattr(opset18, node.op_type)(*(values[operand] for operand in node.inputs), **attributes)
         if made.element_type and isinstance(value, ir.Value):
             value.dtype = ir.DataType(made.element_type)  # or inference would have to find the types of all values
         values[made] = value

@@ -2,8 +2,6 @@
 
 """The types of numpy's arrays in annotations."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

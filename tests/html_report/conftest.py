@@ -11,7 +11,8 @@ from typing import Any
 import onnx
 import pytest
 
-from poolgrad_lowering.report.html.page import IndexRow, index_page
+from poolgrad_lowering.report.html.page import index_page
+from poolgrad_lowering.report.report import FileResult
 from tests.html_report.pages import BUILT, HOSTILE, MIXED, many_sites, observed, page, renamed
 from tests.html_report.view import CHROMIUM, INDEX, LARGE, LENET, MANY, SITES, WILD
 from tests.pool_graphs import parse
@@ -29,8 +30,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).write_bytes(page(model, name.replace("html", "onnx")))
     report, _ = observed(parse(MIXED))
     paths = [f"team_{n % 7}/{'long_' * (n % 20)}network_{n}.onnx" for n in range(SITES)]
-    failed = IndexRow("failed.onnx", "failed.onnx.html", None, "W" * 500)
-    rows = [failed, *(IndexRow(path, f"{path}.html", report, None) for path in paths)]
+    failed = FileResult("failed.onnx", error="W" * 500)
+    rows = [failed, *(FileResult(path, report) for path in paths)]
     (folder / INDEX).write_bytes(index_page("models", rows))
     return folder
 

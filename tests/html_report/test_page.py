@@ -15,8 +15,9 @@ import pytest
 from poolgrad_lowering.report.drawing.markup import MAX_NAME
 from poolgrad_lowering.report.drawing.parts import MAX_NODES
 from poolgrad_lowering.report.html import html_report
-from poolgrad_lowering.report.html.page import IndexRow, index_page
+from poolgrad_lowering.report.html.page import index_page
 from poolgrad_lowering.report.html.record import MAX_DRAWN
+from poolgrad_lowering.report.report import FileResult
 from tests.html_report.pages import (
     BUILT,
     HOSTILE,
@@ -226,7 +227,7 @@ def test_the_index_has_a_bar_for_each_model() -> None:
     """Each bar shows the share of lowered and refused anchors; a heading is not repeated above its table."""
     half, _ = observed(parse(MIXED))
     none, _ = observed(parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }"))
-    rows = [IndexRow(name, f"{name}.html", report, None) for name, report in (("half", half), ("none", none))]
+    rows = [FileResult(name, report) for name, report in (("half", half), ("none", none))]
     root = parsed(index_page("models", rows))
     headings = [text_of(heading) for heading in root.iter("h2")]
     assert headings == ["Models", "Refused, by code"]

@@ -13,7 +13,7 @@ from onnx import ModelProto, NodeProto
 
 from benchmarks.training_graphs import Recipe, build
 from poolgrad_lowering import lower
-from poolgrad_lowering.model.ir.index import subgraphs
+from poolgrad_lowering.model.ir.graphs import subgraphs
 
 CALLS_PER_NODE = 14
 """At most, for a node that no site is near. Reading protobuf's fields is no call; a walk with one a node adds two."""
@@ -52,7 +52,7 @@ def copied_names(nodes: Sequence[NodeProto], visible: int) -> int:
     """The names that ONNX's inference copies: for each subgraph those of all values that it can see."""
     copied = 0
     for node in nodes:
-        for graph in (graph for attribute in node.attribute for _, graph in subgraphs(attribute)):
+        for graph in (graph for _, graph in subgraphs(node.attribute)):
             copied += visible + copied_names(graph.node, visible + len(graph.input) + len(graph.initializer))
         visible += len(node.output)
     return copied

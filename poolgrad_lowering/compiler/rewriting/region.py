@@ -41,7 +41,7 @@ class UseCounts:
     def left(self, value: Value) -> int:
         """Return the number of remaining uses, by nodes and as an output of the scope."""
         if value not in self._left:
-            self._left[value] = value.use_count + self._added.get(value, 0)
+            self._left[value] = len(value.uses) + value.is_output + self._added.get(value, 0)
         return self._left[value]
 
 

@@ -17,7 +17,7 @@ from poolgrad_lowering.model.diagnostics.errors import UsageError
 from poolgrad_lowering.model.diagnostics.text import counted
 
 if TYPE_CHECKING:
-    from poolgrad_lowering.entry.folders import FileResult
+    from poolgrad_lowering.report.report import FileResult
 
 
 class FolderOutput:

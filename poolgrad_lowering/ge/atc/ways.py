@@ -29,7 +29,8 @@ from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle
 from poolgrad_lowering.model.diagnostics.text import first_of, operator_text
 from poolgrad_lowering.model.gate.gate import Gate
 from poolgrad_lowering.model.io.external_data import ExternalData
-from poolgrad_lowering.model.ir.index import ModelIndex, with_inner
+from poolgrad_lowering.model.ir.graphs import with_inner
+from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import canonical_domain
 
 

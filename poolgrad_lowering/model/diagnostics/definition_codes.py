@@ -2,8 +2,6 @@
 
 """Why an operator of a training runtime is not written in standard ONNX. Checks, reports, tests and docs share this."""
 
-from __future__ import annotations
-
 from poolgrad_lowering.model.diagnostics.diagnostic import Diagnostic
 
 

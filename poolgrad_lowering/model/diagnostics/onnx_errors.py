@@ -6,8 +6,6 @@ The checker, which inference and the inliner run first, also refuses models for 
 functions.
 """
 
-from __future__ import annotations
-
 import onnx
 
 ONNX_ERRORS = (

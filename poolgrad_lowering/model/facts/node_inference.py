@@ -20,7 +20,8 @@ from poolgrad_lowering.model.diagnostics.onnx_errors import ONNX_ERRORS
 from poolgrad_lowering.model.facts.known import Known, opaque
 from poolgrad_lowering.model.ir.attributes import ONNX_DOMAINS
 from poolgrad_lowering.model.ir.dims import Dim, Shape, size
-from poolgrad_lowering.model.ir.index import ModelIndex, subgraphs, with_inner
+from poolgrad_lowering.model.ir.graphs import subgraphs, with_inner
+from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import LOCAL, Node, Value, canonical_domain
 
 _MOST_FUNCTIONS = 1 << 11
@@ -208,12 +209,11 @@ class Hiding:
                 node.input[1:] = [""] * (len(node.input) - 1)
             elif not refers(node) and self._is_miscounted(node, {}):
                 node.op_type = _UNKNOWN
-            for attribute in node.attribute:
-                for _, graph in subgraphs(attribute):
-                    del graph.value_info[:]
-                    for tensor in (each for value in (*graph.input, *graph.output) for each in _tensors(value.type)):
-                        tensor.ClearField("shape")
-                    self.hide(graph.node)
+            for _, graph in subgraphs(node.attribute):
+                del graph.value_info[:]
+                for tensor in (each for value in (*graph.input, *graph.output) for each in _tensors(value.type)):
+                    tensor.ClearField("shape")
+                self.hide(graph.node)
 
     def _is_miscounted(self, node: NodeProto, given: Mapping[str, AttributeProto]) -> bool:
         """Whether a node, or one that it calls, may be miscounted in a function with the attributes `given`.

@@ -9,30 +9,15 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import TensorProto, numpy_helper
 
 from poolgrad_lowering.model.facts.known import opaque
 from poolgrad_lowering.model.io.external_data import ExternalData
 from poolgrad_lowering.model.ir.dims import Dim, Shape
 from poolgrad_lowering.model.ir.scopes import Scope, Value
+from poolgrad_lowering.model.ir.tensors import constant_tensor
 
 MAX_CONSTANT = 1 << 16
-_NUMBERS: dict[str, type[np.generic]] = {
-    **dict.fromkeys(("value_int", "value_ints"), np.int64),
-    **dict.fromkeys(("value_float", "value_floats"), np.float32),
-}
-"""The attributes of Constant with numbers in place of a tensor, and the element type that they give."""
-_OF_NUMBERS = (AttributeProto.INT, AttributeProto.INTS, AttributeProto.FLOAT, AttributeProto.FLOATS)
-
-
-def constant_tensor(node: NodeProto) -> TensorProto | None:
-    """Return the tensor of a Constant node; None for strings, sparse tensors, and attributes of a wrong type."""
-    for attribute in node.attribute:
-        if attribute.name == "value" and attribute.type == AttributeProto.TENSOR:
-            return attribute.t
-        if attribute.name in _NUMBERS and attribute.type in _OF_NUMBERS:
-            return numpy_helper.from_array(np.array(helper.get_attribute_value(attribute), _NUMBERS[attribute.name]))
-    return None
 
 
 def stored_tensor(value: Value) -> TensorProto | None:

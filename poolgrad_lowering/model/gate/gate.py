@@ -17,7 +17,8 @@ from poolgrad_lowering.model.gate import flaws
 from poolgrad_lowering.model.io.limits import DEFAULT_LIMITS, Limits
 from poolgrad_lowering.model.ir import tensors
 from poolgrad_lowering.model.ir.external import ExternalFile, ModelFolder, link_flaw
-from poolgrad_lowering.model.ir.index import ModelIndex, Visitor, subgraphs
+from poolgrad_lowering.model.ir.graphs import subgraphs
+from poolgrad_lowering.model.ir.index import ModelIndex, Visitor
 from poolgrad_lowering.model.ir.scopes import Scope
 
 _MODEL = "the model"
@@ -94,7 +95,7 @@ class Gate(Visitor):
             stored = b"" if attribute.type in _HOLDER_TYPES else attribute.SerializeToString()
             if (name := self._valid_attributes.get(stored)) is None:
                 name = self._check_attribute(scope, position, attribute, stored)
-                graphs.extend(subgraphs(attribute))
+                graphs.extend(subgraphs([attribute]))
             given.add(name)
         if len(given) < len(attributes):
             names = [attribute.name for attribute in attributes]

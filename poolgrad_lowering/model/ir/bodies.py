@@ -23,7 +23,7 @@ class BodyNode(NamedTuple):
     """A node of a body."""
 
     op_type: str
-    inputs: tuple[Tensor | None, ...]
+    inputs: tuple[Tensor, ...]
     attributes: list[AttributeProto]
     outputs: tuple[Tensor, ...]
 
@@ -52,7 +52,7 @@ class Tensor:
     def results(
         self, count: int, op_type: str, *operands: Operand, element_type: int | None = None, **attributes: Any
     ) -> tuple[Tensor, ...]:
-        """Return the results of a node that reads this tensor first; None for an operand that is absent."""
+        """Return the results of a node that reads this tensor first."""
         kind = self.element_type if element_type is None else element_type
         made = tuple(Tensor(self.nodes, None, kind) for _ in range(count))
         written = [helper.make_attribute(name, value) for name, value in attributes.items()]
@@ -63,8 +63,8 @@ class Tensor:
         """Return the result of a node that reads this tensor first."""
         return self.results(1, op_type, *operands, element_type=element_type, **attributes)[0]
 
-    def _operand(self, operand: Operand) -> Tensor | None:
-        if operand is None or isinstance(operand, Tensor):
+    def _operand(self, operand: Operand) -> Tensor:
+        if isinstance(operand, Tensor):
             return operand
         if isinstance(operand, np.ndarray):
             return Tensor(self.nodes, operand)
@@ -142,7 +142,7 @@ class Tensor:
         return (self.transpose(order) @ matrix).transpose(map(order.index, range(rank)))
 
 
-Operand: TypeAlias = Tensor | Array | float | Sequence[int] | None
+Operand: TypeAlias = Tensor | Array | float | Sequence[int]
 
 
 def joined(tensors: Sequence[Tensor], axis: int) -> Tensor:

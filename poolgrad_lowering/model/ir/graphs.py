@@ -4,12 +4,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
-
-from poolgrad_lowering.model.ir.index import subgraphs
 
 HOLDERS = frozenset(("If", "Loop", "Scan", "SequenceMap"))
 """ONNX's own operators with subgraphs. Most nodes are of another one, and reading a node's attributes takes time."""
@@ -18,6 +17,23 @@ HOLDERS = frozenset(("If", "Loop", "Scan", "SequenceMap"))
 def is_standard(node: NodeProto) -> bool:
     """Whether the node's operator is one of ONNX's own."""
     return node.domain in ("", "ai.onnx")
+
+
+def subgraphs(attributes: Iterable[AttributeProto]) -> Iterator[tuple[str, GraphProto]]:
+    """Yield the name and graph of each graph that attributes of type GRAPH or GRAPHS hold."""
+    for attribute in attributes:
+        if attribute.type == AttributeProto.GRAPH:
+            yield attribute.name, attribute.g
+        for number, graph in enumerate(attribute.graphs):
+            yield f"{attribute.name}[{number}]", graph
+
+
+def with_inner(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    """Yield the nodes, and those in their subgraphs."""
+    for node in nodes:
+        yield node
+        for _, graph in subgraphs(node.attribute):
+            yield from with_inner(graph.node)
 
 
 def graphs(graph: GraphProto) -> Iterator[GraphProto]:
@@ -30,11 +46,8 @@ def graphs(graph: GraphProto) -> Iterator[GraphProto]:
 
 def inner_graphs(node: NodeProto) -> Iterator[GraphProto]:
     """Yield the subgraphs of a node, without those inside them."""
-    if node.op_type not in HOLDERS and not node.domain:
-        return
-    for attribute in node.attribute:
-        if attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
-            yield from (graph for _, graph in subgraphs(attribute))
+    if node.op_type in HOLDERS or node.domain:
+        yield from (graph for _, graph in subgraphs(node.attribute))
 
 
 def names_read(nodes: Iterable[NodeProto]) -> Iterator[str]:
@@ -71,6 +84,25 @@ def names_of(graph: GraphProto) -> set[str]:
     return found
 
 
+def rename(graph: GraphProto, renamed: Mapping[str, str]) -> None:
+    """Rename values of a graph, also where its subgraphs read them."""
+    for entries in (graph.input, graph.output, graph.value_info, graph.initializer):
+        for entry in entries:
+            entry.name = renamed.get(entry.name, entry.name)
+    rename_in(graph.node, renamed)
+
+
+def rename_in(nodes: Iterable[NodeProto], renamed: Mapping[str, str]) -> None:
+    """Rename values that nodes make, and that they or their subgraphs read."""
+    for node in nodes:
+        for listed in (node.input, node.output):
+            if any(name in renamed for name in listed):
+                listed[:] = [renamed.get(name, name) for name in listed]
+        for inner in inner_graphs(node):
+            own = names_defined(inner)
+            rename(inner, {name: new for name, new in renamed.items() if name not in own})
+
+
 def opset_of(model: ModelProto) -> int:
     """Return the imported version of ONNX's own operators, 0 if they are not imported."""
     return next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 0)
@@ -91,11 +123,14 @@ def fresh(name: str, taken: set[str]) -> str:
     return chosen
 
 
+def all_nodes(model: ModelProto) -> Iterator[NodeProto]:
+    """Yield the nodes of the main graph, the functions and all subgraphs."""
+    return with_inner(chain(model.graph.node, *(function.node for function in model.functions)))
+
+
 def domains_used(model: ModelProto) -> set[str]:
     """Return the domains of a model's functions, and of the nodes in its graphs and functions."""
-    nodes = {node.domain for graph in graphs(model.graph) for node in graph.node}
-    inner = {node.domain for function in model.functions for node in function.node}
-    return nodes | inner | {function.domain for function in model.functions}
+    return {node.domain for node in all_nodes(model)} | {function.domain for function in model.functions}
 
 
 def remove_entries(entries: Any, is_gone: Callable[[Any], bool]) -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import onnx
 from onnx import AttributeProto, TensorProto
 
+from poolgrad_lowering.model.ir.graphs import subgraphs
 from poolgrad_lowering.model.ir.scopes import LOCAL, Node, Scope, Use, UseLists, canonical_domain
 
 if TYPE_CHECKING:
@@ -78,9 +79,8 @@ class Visitor:
         attributes: Collection[AttributeProto],
     ) -> Iterable[tuple[str, onnx.GraphProto]]:
         """The name and graph of each subgraph in the attributes of a node (position −1: of a function itself)."""
-        for attribute in attributes:
-            if attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
-                yield from subgraphs(attribute)
+        held = (each for each in attributes if each.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS))
+        return subgraphs(held)
 
     def on_duplicate_definition(self, scope: Scope, position: int, name: str) -> None:
         """Called if the node at `position` defines a value that its scope already defines."""
@@ -235,23 +235,6 @@ class ModelIndex:
             for captured in scope.captures():
                 main.captured.setdefault(captured, []).extend(Use(main, -1) for _ in scope.uses(captured))
         del self.scopes[count:]
-
-
-def subgraphs(attribute: AttributeProto) -> Iterator[tuple[str, onnx.GraphProto]]:
-    """The name and graph of each graph that an attribute of type GRAPH or GRAPHS holds."""
-    if attribute.type == AttributeProto.GRAPH:
-        yield attribute.name, attribute.g
-    for number, graph in enumerate(attribute.graphs):
-        yield f"{attribute.name}[{number}]", graph
-
-
-def with_inner(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """The nodes, and those in their subgraphs."""
-    for node in nodes:
-        yield node
-        for attribute in node.attribute:
-            for _, graph in subgraphs(attribute):
-                yield from with_inner(graph.node)
 
 
 def value_infos_of(scope: Scope, names: Collection[str]) -> list[int]:

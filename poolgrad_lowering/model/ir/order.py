@@ -24,11 +24,16 @@ def sort_nodes(model: ModelProto) -> None:
     onnxruntime takes nodes in any order. The rewrites for GE look at values in the order of the nodes.
     """
     for graph in graphs(model.graph):
-        order = depth_first(operands(graph.node), range(len(graph.node)), iter)
+        order = topological_order(graph.node)
         if order != list(range(len(order))):
             nodes = [graph.node[position] for position in order]
             del graph.node[:]
             graph.node.extend(nodes)
+
+
+def topological_order(nodes: Sequence[NodeProto]) -> list[int]:
+    """Return the nodes of a graph in topological order, which is theirs if they are in one."""
+    return depth_first(operands(nodes), range(len(nodes)), iter)
 
 
 def operands(nodes: Sequence[NodeProto]) -> Operands:

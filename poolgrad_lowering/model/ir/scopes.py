@@ -272,12 +272,6 @@ class Value:
         return self.scope.node(uses[0].position)
 
     @property
-    def use_count(self) -> int:
-        """The number of uses, plus 1 if the value is an output of its scope."""
-        scope, name = self.scope, self.name
-        return len(scope.use_lists.of(name)) + len(scope.captured.get(name, ())) + (name in scope.outputs)
-
-    @property
     def is_output(self) -> bool:
         """Whether the value is an output of its scope."""
         return self.name in self.scope.outputs

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Stored tensors: the names of element types in texts, and validation. Knows nothing of where a tensor is.
+"""Stored tensors: those of constants, their element types in texts, and validation. Knows nothing of where one is.
 
 The data of a valid tensor matches its dims and its element type.
 """
@@ -13,8 +13,9 @@ from itertools import compress
 from operator import attrgetter
 from typing import NamedTuple
 
+import numpy as np
 from google.protobuf.message import Message
-from onnx import TensorProto, helper
+from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering.model.diagnostics.faults import Fault, Flaw
 from poolgrad_lowering.model.ir.external import Reference, external_flaw
@@ -84,6 +85,21 @@ def tensor_flaw(tensor: TensorProto) -> Flaw | None:
             return Flaw(Fault.TENSOR_DATA, f"it has data in raw_data and in {filled[0]}")
         return _raw_flaw(storage, elements, raw)
     return _typed_flaw(tensor, storage, elements, filled)
+
+
+_NUMBERS = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32}
+"""The attributes of Constant with numbers in place of a tensor, and the element type that they give."""
+_OF_NUMBERS = (AttributeProto.INT, AttributeProto.INTS, AttributeProto.FLOAT, AttributeProto.FLOATS)
+
+
+def constant_tensor(node: NodeProto) -> TensorProto | None:
+    """Return the tensor of a Constant node; None for another one, strings, sparse tensors, and a wrong attribute."""
+    for attribute in node.attribute if node.op_type == "Constant" else ():
+        if attribute.name == "value" and attribute.type == AttributeProto.TENSOR and not attribute.ref_attr_name:
+            return attribute.t
+        if attribute.name in _NUMBERS and attribute.type in _OF_NUMBERS and not attribute.ref_attr_name:
+            return numpy_helper.from_array(np.array(helper.get_attribute_value(attribute), _NUMBERS[attribute.name]))
+    return None
 
 
 def external_reference(tensor: TensorProto) -> Reference:

@@ -6,8 +6,6 @@
 knows nothing of files.
 """
 
-from __future__ import annotations
-
 from poolgrad_lowering.report.html.page import html_report
 from poolgrad_lowering.report.html.record import Recorder
 

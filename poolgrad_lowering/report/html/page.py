@@ -13,7 +13,6 @@ import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from importlib.resources import files
-from typing import NamedTuple
 from urllib.parse import quote
 
 from poolgrad_lowering.dialect.targets import TARGETS
@@ -27,7 +26,7 @@ from poolgrad_lowering.report.html.places import places_section
 from poolgrad_lowering.report.html.record import MAX_DRAWN, Recorder
 from poolgrad_lowering.report.html.summary import summary_section
 from poolgrad_lowering.report.html.tables import code, refusals, table
-from poolgrad_lowering.report.report import Report
+from poolgrad_lowering.report.report import FileResult, Report
 
 PAGE_SIZE = 50
 """The number of anchors on a page of the list, in a browser that runs the script."""
@@ -128,17 +127,11 @@ _WIDTH, _HEIGHT = 120, 10
 """Pixels: the size of a bar."""
 
 
-class IndexRow(NamedTuple):
-    """A model of the index: its path, the path of its page relative to the index, and its report or its error."""
+def index_page(folder: str, rows: Sequence[FileResult]) -> bytes:
+    """The index of the pages of all models in a folder, as UTF-8. `folder` is the heading.
 
-    path: str
-    page: str
-    report: Report | None
-    error: str | None
-
-
-def index_page(folder: str, rows: Sequence[IndexRow]) -> bytes:
-    """The index of the pages of all models in a folder, as UTF-8. `folder` is the heading."""
+    The page of a model has the model's path with `.html` behind it, relative to the index.
+    """
     failed = sum(row.report is None for row in rows)
     lowered = sum(len(row.report.lowered) for row in rows if row.report)
     refused = Counter(anchor.code for row in rows if row.report for anchor in row.report.refused if anchor.code)
@@ -156,10 +149,10 @@ def index_page(folder: str, rows: Sequence[IndexRow]) -> bytes:
     return _document(f"{shown(folder)}: gradients of pools", head, element("main", *sections))
 
 
-def _model(row: IndexRow) -> tuple[Child, ...]:
+def _model(row: FileResult) -> tuple[Child, ...]:
     if row.report is None:
         return code(shown(row.path)), "", "–", "–", shown(row.error or "")
-    link = element("a", shown(row.path), href=quote(row.page))
+    link = element("a", shown(row.path), href=quote(f"{row.path}.html"))
     remarks = row.error or ", ".join(note.code for note in row.report.notes)
     lowered, refused = len(row.report.lowered), len(row.report.refused)
     return link, _bar(lowered, refused), lowered, refused, shown(remarks)

@@ -4,5 +4,3 @@
 
 The rewrites are derived from ONNX's definitions, not from the export; what is not proven to be the same stays.
 """
-
-from __future__ import annotations

@@ -10,66 +10,70 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto
 
-from poolgrad_lowering.verification.exports.node_rewrite import Context, NodeRewrite, Planes, same_but
+from poolgrad_lowering.verification.exports.node_rewrite import Context, NodeRewrite, same_but
 from poolgrad_lowering.verification.graph.protos import attribute_values, integers
-from poolgrad_lowering.verification.graph.types import AxisSize, TensorTypes, known_sizes
+from poolgrad_lowering.verification.graph.types import TensorTypes
 from poolgrad_lowering.verification.operators.pool import fixed_windows, plane_starts, window_places
 from poolgrad_lowering.verification.operators.pooling import WINDOWS, onnx_windows
 
 
-def pool_rewrites(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
+def pool_rewrites(node: NodeProto, _: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
     """Yield what may stand for a MaxPool: one without Indices, or nodes that have them if it does."""
     alone = same_but(node)
     alone.output[:] = node.output[:1]
     yield NodeRewrite([alone])
-    dims, rewrite = context.dims(node.input[0]), NodeRewrite()
-    if dims is None or (windows := _windows(rewrite, node.input[0], held, dims)) is None:
+    rewrite = NodeRewrite()
+    if (windows := _windows(rewrite, node, context)) is None:
         return
-    rewrite.into(node.output[0], "Reshape", windows.maxima, windows.counts)
-    starts = _starts(rewrite, dims, context) if any(node.output[1:]) else None
+    maxima, position, counts = windows
+    rewrite.into(node.output[0], "Reshape", maxima, counts)
+    starts = _starts(rewrite, node, context) if any(node.output[1:]) else None
     if starts is not None:
-        rewrite.into(node.output[1], "Reshape", rewrite.add("Add", windows.position, starts), windows.counts)
+        rewrite.into(node.output[1], "Reshape", rewrite.add("Add", position, starts), counts)
     yield rewrite
 
 
 def position_rewrites(node: NodeProto, _: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
     """Yield what may stand for a Sub of Indices and positions of planes: positions in the planes."""
-    if (planes := context.planes.get(node.output[0])) is not None:
-        rewrite = NodeRewrite(reads=[planes.pool.input[0]])
-        windows = _windows(rewrite, planes.pool.input[0], attribute_values(planes.pool), planes.dims)
-        if windows is not None:
-            yield rewrite.into(node.output[0], "Reshape", windows.position, windows.counts)
+    pool, rewrite = context.planes.get(node.output[0]), NodeRewrite()
+    if pool is not None and (windows := _windows(rewrite, pool, context)) is not None:
+        rewrite.reads.append(pool.input[0])
+        position, counts = windows[1:]
+        yield rewrite.into(node.output[0], "Reshape", position, counts)
 
 
 def start_rewrites(node: NodeProto, _: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
     """Yield what may stand for a Slice of the Indices of a pool of single elements: the positions of planes."""
-    planes, rewrite = context.planes.get(node.output[0]), NodeRewrite()
-    if planes is not None and (starts := _starts(rewrite, planes.dims, context)) is not None:
-        yield rewrite.into(node.output[0], "Reshape", starts, [0, 0, *[1] * (len(planes.dims) - 2)])
+    pool, rewrite = context.planes.get(node.output[0]), NodeRewrite()
+    if pool is not None and (starts := _starts(rewrite, pool, context)) is not None:
+        axes = (context.rank(pool.input[0]) or 2) - 2
+        yield rewrite.into(node.output[0], "Reshape", starts, [0, 0, *[1] * axes])
 
 
-def find_planes(graph: GraphProto, types: TensorTypes, constants: Mapping[str, TensorProto]) -> dict[str, Planes]:
-    """Return what is known of the results of Slices and Subs that compute positions in planes, as exporters do."""
+def find_planes(graph: GraphProto, types: TensorTypes, constants: Mapping[str, TensorProto]) -> dict[str, NodeProto]:
+    """Return the pools whose positions in planes Slices and Subs compute from Indices, by the results of these.
+
+    A Slice takes the positions of the planes from a pool of single elements, and a Sub subtracts them, as in exports.
+    """
     pools = {node.output[1]: node for node in graph.node if node.op_type == "MaxPool" and any(node.output[1:])}
-    found: dict[str, Planes] = {}
+    found: dict[str, NodeProto] = {}
     for node in graph.node if pools else ():
         pool = pools.get(node.input[0]) if node.op_type in ("Slice", "Sub") else None
-        known = None if pool is None else types.get(pool.input[0])
-        if pool is None or known is None or known.dims is None:
+        dims = None if pool is None or pool.input[0] not in types else types[pool.input[0]].dims
+        if pool is None or dims is None:
             continue
-        rank = len(known.dims)
         if node.op_type == "Slice":
-            ones = [1] * (rank - 2)
+            ones = [1] * (len(dims) - 2)
             bounds = [integers(constants.get(name)) if name else ones for name in [*node.input[1:], ""][:4]]
-            if bounds == [[0] * (rank - 2), ones, list(range(2, rank)), ones] and _is_single(pool, ones):
-                found[node.output[0]] = Planes(pool, known.dims)
-        elif (starts := found.get(node.input[1])) is not None and starts.dims == known.dims and None not in known.dims:
-            found[node.output[0]] = Planes(pool, known.dims)
+            if bounds == [[0] * len(ones), ones, list(range(2, len(dims))), ones] and _is_single(pool, ones):
+                found[node.output[0]] = pool
+        elif (of := found.get(node.input[1])) is not None and types[of.input[0]].dims == dims and None not in dims:
+            found[node.output[0]] = pool
     return found
 
 
@@ -79,17 +83,13 @@ def _is_single(pool: NodeProto, ones: Sequence[int]) -> bool:
     return steps == [ones, ones] and not any(held.get("pads", ())) and not held.get("storage_order", 0)
 
 
-class GatheredWindows(NamedTuple):
-    """Maxima and positions, of shape (N, C, windows, 1), and the shape of the result."""
+def _windows(rewrite: NodeRewrite, pool: NodeProto, context: Context) -> tuple[str, str, list[int]] | None:
+    """Add the nodes that gather the windows of a pool; None if these are not known.
 
-    maxima: str
-    position: str
-    counts: list[int]
-
-
-def _windows(rewrite: NodeRewrite, x: str, held: Mapping[str, Any], dims: Sequence[AxisSize]) -> GatheredWindows | None:
-    """Add the nodes that gather the windows of a pool; None if these are not known."""
-    batch, sizes = dims[0], known_sizes(dims[1:])
+    Returns the maxima and the positions, of shape (N, C, windows, 1), and the shape of the result.
+    """
+    x, held = pool.input[0], attribute_values(pool)
+    batch, sizes = (context.dims(x) or (None,))[0], context.sizes(x, 1)
     if sizes is None or len(sizes) < 2 or held.get("storage_order", 0):
         return None
     channels, *spatial = sizes
@@ -110,12 +110,13 @@ def _windows(rewrite: NodeRewrite, x: str, held: Mapping[str, Any], dims: Sequen
     first = rewrite.add("ArgMax", elements, axis=3, keepdims=1)
     maxima = rewrite.add("GatherElements", elements, first, axis=3)
     place = rewrite.add("Add", first, np.arange(windows, dtype=np.int64).reshape(windows, 1) * most)
-    return GatheredWindows(maxima, rewrite.add("Gather", table, place, axis=0), [*leading, *counts])
+    return maxima, rewrite.add("Gather", table, place, axis=0), [*leading, *counts]
 
 
-def _starts(rewrite: NodeRewrite, dims: Sequence[AxisSize], context: Context) -> str | None:
+def _starts(rewrite: NodeRewrite, pool: NodeProto, context: Context) -> str | None:
     """Add the positions of planes, of shape (N, C, 1, 1); None if not known."""
-    batch, sizes = dims[0], known_sizes(dims[1:])
+    x = pool.input[0]
+    batch, sizes = (context.dims(x) or (None,))[0], context.sizes(x, 1)
     if sizes is None:
         return None
     if isinstance(batch, int):

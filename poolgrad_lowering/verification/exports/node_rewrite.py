@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
@@ -29,13 +29,6 @@ NUMBERS = (
     *(TensorProto.INT32, TensorProto.INT64),
 )
 """The element types of inputs that zeros are made of."""
-
-
-class Planes(NamedTuple):
-    """The input of a max pool with its sizes: of the pool whose positions in planes a value has, or of the planes."""
-
-    pool: NodeProto
-    dims: tuple[AxisSize, ...]
 
 
 INNER = "\0"
@@ -145,7 +138,7 @@ class NodeRewrite:
 class Context:
     """What a rewrite depends on: the opset, types, constants that no caller can override, and inputs of the graph.
 
-    `measured` are the values whose shape a value is, and `planes` what values tell of positions in planes.
+    `measured` are the values whose shape a value is, and `planes` the pools of which a value has positions in planes.
     """
 
     opset: int
@@ -153,7 +146,7 @@ class Context:
     constants: Mapping[str, TensorProto]
     inputs: Sequence[str] = ()
     measured: Mapping[str, str] = field(default_factory=dict)
-    planes: Mapping[str, Planes] = field(default_factory=dict)
+    planes: Mapping[str, NodeProto] = field(default_factory=dict)
 
     def element(self, value: str) -> int | None:
         """Return the element type of a value, None if it is not known."""

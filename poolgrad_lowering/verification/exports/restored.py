@@ -25,6 +25,8 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.dialect.scalars import UNSQUEEZE_SCALARS, unsqueeze_scalars_body
+from poolgrad_lowering.model.ir.graphs import subgraphs, with_inner
+from poolgrad_lowering.model.ir.tensors import constant_tensor
 from poolgrad_lowering.verification.exports.gathered_pools import find_planes
 from poolgrad_lowering.verification.exports.node_rewrite import INNER, Context, NodeRewrite
 from poolgrad_lowering.verification.exports.rewrites import rewrites_of
@@ -43,7 +45,7 @@ def restored(original: ModelProto, lowered: ModelProto) -> ModelProto:
 
     A model that stores what the original computes is no export.
     """
-    computed = {name for node in original.graph.node if protos.constant_tensor(node) is None for name in node.output}
+    computed = {name for node in original.graph.node if constant_tensor(node) is None for name in node.output}
     before = set(map(protos.node_bytes, original.graph.node))
     made = [name for node in lowered.graph.node for name in node.output if name]
     is_lowered = all(protos.node_bytes(node) in before or node.domain == DOMAIN for node in lowered.graph.node)
@@ -138,7 +140,7 @@ def _constants(graph: GraphProto) -> dict[str, TensorProto]:
     overridable = {value.name for value in graph.input}
     found = {tensor.name: tensor for tensor in graph.initializer if tensor.name not in overridable}
     for node in graph.node:
-        tensor = protos.constant_tensor(node)
+        tensor = constant_tensor(node)
         if node.op_type == "Neg" and not node.domain and (numbers := protos.integers(found.get(node.input[0]))):
             tensor = numpy_helper.from_array(-np.array(numbers))
         if tensor is not None:
@@ -211,7 +213,7 @@ def _in_order_of(original: GraphProto, nodes: Sequence[NodeProto], scalars: Coll
     reached = set(scalars)
     parts: tuple[list[tuple[int, NodeProto]], ...] = ([], [])
     for node in nodes:
-        needs = any(name in reached for each in protos.nested_nodes([node]) for name in each.input)
+        needs = any(name in reached for each in with_inner([node]) for name in each.input)
         reached.update(node.output if needs else ())
         part, places = parts[needs], [place[name] for name in node.output if name in place]
         behind = part[-1][0] if part else -1  # where a node is that the original has not
@@ -223,7 +225,7 @@ def _in_order_of(original: GraphProto, nodes: Sequence[NodeProto], scalars: Coll
 
 def _restore_subgraphs(node: NodeProto, found: NodeProto, context: Context) -> None:
     """Put the original's nodes back in the subgraphs of a node that both have."""
-    for (_, one), (_, other) in zip(protos.subgraphs(node), protos.subgraphs(found), strict=False):
+    for (_, one), (_, other) in zip(subgraphs(node.attribute), subgraphs(found.attribute), strict=False):
         inner = Context(context.opset, context.types, {**context.constants, **_constants(one)})
         before = {name for each in other.node for name in each.output}
         put_back = set[str]()
@@ -355,7 +357,7 @@ def _restore_interface(original: ModelProto, changed: ModelProto) -> None:
 
 def _restore_initializers(original: GraphProto, lowered: GraphProto, results: Collection[str] = ()) -> None:
     """Put back the initializers that nodes or results read, in their order, and drop those that nothing reads now."""
-    read = {name for node in protos.nested_nodes(lowered.node) for name in node.input}.union(results)
+    read = {name for node in with_inner(lowered.node) for name in node.input}.union(results)
     theirs, own = ({tensor.name: tensor for tensor in graph.initializer} for graph in (original, lowered))
     stored = [own.get(name, tensor) for name, tensor in theirs.items() if name in own or name in read]
     stored += [tensor for name, tensor in own.items() if name not in theirs and name in read]

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
+from poolgrad_lowering.model.ir.tensors import constant_tensor
 from poolgrad_lowering.verification.exports.gathered_pools import pool_rewrites, position_rewrites, start_rewrites
 from poolgrad_lowering.verification.exports.node_rewrite import NUMBERS, Context, GivenOperand, NodeRewrite
-from poolgrad_lowering.verification.graph.protos import attribute_values, constant_tensor
+from poolgrad_lowering.verification.graph.protos import attribute_values
 from poolgrad_lowering.verification.graph.types import AxisSize, factors_of, is_open, known_sizes, multiple_of
 from poolgrad_lowering.verification.operators.pool import same_pads
 

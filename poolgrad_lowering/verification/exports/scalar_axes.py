@@ -22,7 +22,9 @@ from onnx import GraphProto, NodeProto, TensorProto, numpy_helper
 
 from poolgrad_lowering.dialect import DOMAIN
 from poolgrad_lowering.dialect.scalars import UNSQUEEZE_SCALARS
-from poolgrad_lowering.verification.graph.protos import constant_tensor, integers, nested_nodes, node_bytes
+from poolgrad_lowering.model.ir.graphs import with_inner
+from poolgrad_lowering.model.ir.tensors import constant_tensor
+from poolgrad_lowering.verification.graph.protos import integers, node_bytes
 from poolgrad_lowering.verification.graph.types import TensorTypes, rank_of
 
 _BROADCASTING = frozenset(
@@ -82,7 +84,7 @@ class AxisRemoval:
         needed = {value.name for value in original.output}
         for node in reversed(original.node):
             if any(name in made or (name in needed and self._rank(name) == 0) for name in node.output):
-                needed.update(name for each in nested_nodes([node]) for name in each.input)
+                needed.update(name for each in with_inner([node]) for name in each.input)
         return needed
 
     def restored(self) -> list[NodeProto]:

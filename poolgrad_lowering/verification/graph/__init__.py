@@ -4,5 +4,3 @@
 
 Knows one model at a time, its operators by their definitions, and neither the sites nor how they are run.
 """
-
-from __future__ import annotations

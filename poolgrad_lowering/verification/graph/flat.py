@@ -18,7 +18,7 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 
 from poolgrad_lowering.model.diagnostics.errors import InvalidModelError
 from poolgrad_lowering.model.diagnostics.faults import Fault
-from poolgrad_lowering.verification.graph.protos import subgraphs
+from poolgrad_lowering.model.ir.graphs import subgraphs
 
 MAIN = "main"
 
@@ -184,7 +184,7 @@ def _add_node(unit: Unit, node: NodeProto, path: str, prefix: str, names: _Scope
     label = next(iter(filter(None, node.output)), node.name)
     captured: list[str] = []
     outside = len(unit.nodes)
-    for name, graph in subgraphs(node):
+    for name, graph in subgraphs(node.attribute):
         read = _add_scope(unit, graph, f"{path}/{label}.{name}", names.visible)
         captured.extend(sorted(read))
         names.captured |= read - names.values
@@ -213,7 +213,7 @@ def node_key(node: NodeProto, path: str) -> bytes:
     bare = NodeProto()
     bare.CopyFrom(node)
     bare.ClearField("name")
-    for _, graph in subgraphs(bare):
+    for _, graph in subgraphs(bare.attribute):
         for entries in (graph.node, graph.initializer, graph.value_info):
             del entries[:]
     return path.encode() + bytes(bare.SerializeToString(deterministic=True))

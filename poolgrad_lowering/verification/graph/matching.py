@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 
 from onnx import GraphProto, NodeProto, TensorProto
 
+from poolgrad_lowering.model.ir.graphs import subgraphs
 from poolgrad_lowering.verification.arrays import NamedArrays
-from poolgrad_lowering.verification.graph.protos import holds, same_operator, subgraphs
+from poolgrad_lowering.verification.graph.protos import holds, same_operator
 
 
 class Match:
@@ -47,8 +48,9 @@ class Match:
             return False
         self.nodes.append(found)
         self.bound.update((one, other) for one, other in zip(node.output, found.output, strict=True) if one)
+        pairs = zip(*(subgraphs(each.attribute) for each in (node, found)), strict=True)
         return all(map(self.computes, node.input, found.input)) and all(
-            self._same_graph(one, other) for (_, one), (_, other) in zip(subgraphs(node), subgraphs(found), strict=True)
+            self._same_graph(one, other) for (_, one), (_, other) in pairs
         )
 
     def _same_graph(self, one: GraphProto, other: GraphProto) -> bool:

@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Reads attributes, subgraphs, constants and operators of ONNX's messages, and replaces the entries of lists."""
+"""Reads attributes, subgraphs, tensors and operators of ONNX's messages, and replaces the entries of lists."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from typing import Any
 
-import networkx as nx
-import numpy as np
 import onnx
 from google.protobuf.message import Message
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 
+from poolgrad_lowering.model.ir.graphs import subgraphs
+from poolgrad_lowering.model.ir.order import topological_order
 from poolgrad_lowering.verification.arrays import AnyArray
 
 _MOST_ELEMENTS = 1 << 10
@@ -27,26 +26,10 @@ def default_opset(scope: ModelProto | FunctionProto) -> int:
     return next((entry.version for entry in scope.opset_import if entry.domain in ("", "ai.onnx")), 1)
 
 
-def subgraphs(node: NodeProto) -> Iterator[tuple[str, GraphProto]]:
-    """Yield the subgraphs of a node, with the names of their attributes."""
-    for attribute in node.attribute:
-        if attribute.type == AttributeProto.GRAPH:
-            yield attribute.name, attribute.g
-        for number, graph in enumerate(attribute.graphs):
-            yield f"{attribute.name}[{number}]", graph
-
-
-def nested_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
-    """Yield the nodes and those in their subgraphs."""
-    for node in nodes:
-        yield node
-        yield from (inner for graph in graphs_below([node]) for inner in graph.node)
-
-
 def graphs_below(nodes: Iterable[NodeProto]) -> Iterator[GraphProto]:
     """Yield the subgraphs of nodes, each before those in its own nodes."""
     for node in nodes:
-        for _, graph in subgraphs(node):
+        for _, graph in subgraphs(node.attribute):
             yield graph
             yield from graphs_below(graph.node)
 
@@ -70,19 +53,6 @@ def attribute_values(node: NodeProto) -> dict[str, Any]:
     return {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute if not a.ref_attr_name}
 
 
-_NUMBERS = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32}
-
-
-def constant_tensor(node: NodeProto) -> TensorProto | None:
-    """Return the tensor of a Constant node; None for another node, and for a sparse tensor or text."""
-    for name, value in attribute_values(node).items() if node.op_type == "Constant" else ():
-        if name == "value":
-            return value  # type: ignore[no-any-return]
-        if name in _NUMBERS:
-            return onnx.numpy_helper.from_array(np.array(value, _NUMBERS[name]))
-    return None
-
-
 def integers(tensor: TensorProto | None) -> list[int] | None:
     """Return the elements of a tensor of integers or flags, which is in the model; None for any other."""
     if tensor is None or tensor.data_location == TensorProto.EXTERNAL or tensor.data_type not in _INTEGERS:
@@ -104,7 +74,7 @@ def same_operator(one: NodeProto, other: NodeProto) -> bool:
 
 
 def _operator(node: NodeProto) -> tuple[object, ...]:
-    inner = {name for name, _ in subgraphs(node)}
+    inner = {name for name, _ in subgraphs(node.attribute)}
     held = sorted((a.name, b"" if a.name in inner else a.SerializeToString(deterministic=True)) for a in node.attribute)
     return node.domain, node.op_type, node.overload, len(node.input), len(node.output), held
 
@@ -118,16 +88,13 @@ def holds(tensor: TensorProto | None, array: AnyArray) -> bool:
 
 
 def in_order(model: ModelProto) -> ModelProto:
-    """Return the model with every list of nodes in topological order; the same object if they all are.
-
-    Nodes that could be read before each other keep their order. Nodes of a cycle stay behind all others.
-    """
-    needs = (enumerate(_needs(scope.node)) for scope in scopes_of(model))
-    if all(before < position for nodes in needs for position, needed in nodes for before in needed):
+    """Return the model with every list of nodes in topological order; the same object if they all are."""
+    orders = (topological_order(scope.node) for scope in scopes_of(model))
+    if all(order == sorted(order) for order in orders):
         return model
     ordered = deepcopy(model)
     for scope in scopes_of(ordered):
-        replace_entries(scope, "node", [scope.node[position] for position in _order(scope.node)])
+        replace_entries(scope, "node", [scope.node[position] for position in topological_order(scope.node)])
     return ordered
 
 
@@ -154,38 +121,3 @@ def scopes_of(model: ModelProto) -> Iterator[GraphProto | FunctionProto]:
     for scope in scopes:
         yield scope
         yield from graphs_below(scope.node)
-
-
-def all_nodes(model: ModelProto) -> Iterator[NodeProto]:
-    """Yield the nodes of the main graph, the functions and all subgraphs."""
-    return (node for scope in scopes_of(model) for node in scope.node)
-
-
-def _order(nodes: Sequence[NodeProto]) -> list[int]:
-    """Return the positions in topological order: of the nodes that are ready, the first in the list comes first."""
-    needs = _needs(nodes)
-    graph = nx.DiGraph((before, position) for position, needed in enumerate(needs) for before in needed)
-    graph.add_nodes_from(range(len(needs)))
-    found: list[int] = []
-    with suppress(nx.NetworkXUnfeasible):  # the nodes behind a cycle are left
-        for position in nx.lexicographical_topological_sort(graph):
-            found.append(position)  # noqa: PERF402 - what comes before the error is kept
-    return found + sorted(set(range(len(needs))).difference(found))
-
-
-def _needs(nodes: Sequence[NodeProto]) -> list[set[int]]:
-    """Return for each node the positions of the nodes whose values it or its subgraphs read."""
-    backwards = reversed([*enumerate(nodes)])  # of several nodes that define a value, the first one counts
-    producer = {name: position for position, node in backwards for name in node.output if name}
-    return [{producer[name] for name in _read(node) if name in producer} for node in nodes]
-
-
-def _read(node: NodeProto) -> set[str]:
-    """Return the names that a node and its subgraphs read from the scope of the node."""
-    found = set(node.input)
-    for _, graph in subgraphs(node):
-        own = {name for inner in graph.node for name in inner.output}
-        own.update([*(value.name for value in graph.input), *(tensor.name for tensor in graph.initializer)])
-        inside = {name for inner in graph.node for name in _read(inner)} | {value.name for value in graph.output}
-        found |= inside - own
-    return found

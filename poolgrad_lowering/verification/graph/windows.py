@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 from onnx import TensorProto
 
+from poolgrad_lowering.model.ir.tensors import constant_tensor
 from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.flat import FlatNode
 from poolgrad_lowering.verification.graph.input_roles import AVERAGE_POOL_GRADIENT
-from poolgrad_lowering.verification.graph.protos import attribute_values, constant_tensor, integers
+from poolgrad_lowering.verification.graph.protos import attribute_values, integers
 
 Constants = Mapping[str, list[int]]
 """The values of constant lists of integers."""

@@ -12,7 +12,6 @@ import numpy as np
 
 from poolgrad_lowering.verification.arrays import AnyArray, IntArray
 from poolgrad_lowering.verification.operators import pool
-from poolgrad_lowering.verification.operators.kernel import operator
 
 Numbers = Sequence[int] | IntArray
 
@@ -116,8 +115,8 @@ def _user_pool(x: AnyArray, **attributes: Any) -> tuple[AnyArray, IntArray]:
     return plane_pool(x, kernel, *others)
 
 
-OPERATORS = (
-    *(operator(name, partial(_called, operator=name), "org.pytorch.aten") for name in ("ATen", *_FUNCTIONS)),
-    *(operator(f"NPUMaxPool{rank}dWithIndices", _user_pool, "npu") for rank in (2, 3)),
-    *(operator(f"NPUMaxPool{rank}dWithIndicesBackward", plane_gradient, "npu") for rank in (2, 3)),
-)
+FUNCTIONS: dict[tuple[str, str], Callable[..., Any]] = {
+    **{("org.pytorch.aten", name): partial(_called, operator=name) for name in ("ATen", *_FUNCTIONS)},
+    **{("npu", f"NPUMaxPool{rank}dWithIndices"): _user_pool for rank in (2, 3)},
+    **{("npu", f"NPUMaxPool{rank}dWithIndicesBackward"): plane_gradient for rank in (2, 3)},
+}

@@ -13,11 +13,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from onnx.reference.op_run import OpRun
 from onnx.reference.ops.op_resize import Resize as OnnxResize
 
 from poolgrad_lowering.verification.arrays import AnyArray, IntArray
-from poolgrad_lowering.verification.operators.kernel import operator
 
 _REDUCTIONS = {"add": np.add, "max": np.maximum, "min": np.minimum, "mul": np.multiply}
 
@@ -133,13 +131,12 @@ class Resize(OnnxResize):
         return (x,)
 
 
-OPERATORS: tuple[type[OpRun], ...] = (
-    operator("ConcatTraining", _concat_of_training, "com.microsoft"),
-    operator("Flatten", _flatten),
-    operator("GatherElements", _gather_elements),
-    operator("GatherND", _gather_nd),
-    Resize,
-    *(operator(name, _scatter_elements) for name in ("Scatter", "ScatterElements")),
-    operator("ScatterND", _scatter_nd),
-    operator("TopK", _top_k),
-)
+FUNCTIONS: dict[tuple[str, str], Callable[..., Any]] = {
+    ("com.microsoft", "ConcatTraining"): _concat_of_training,
+    ("", "Flatten"): _flatten,
+    ("", "GatherElements"): _gather_elements,
+    ("", "GatherND"): _gather_nd,
+    **dict.fromkeys((("", "Scatter"), ("", "ScatterElements")), _scatter_elements),
+    ("", "ScatterND"): _scatter_nd,
+    ("", "TopK"): _top_k,
+}

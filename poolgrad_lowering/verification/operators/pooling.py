@@ -20,7 +20,6 @@ from onnx.reference.ops.op_conv_transpose import ConvTranspose as OnnxConvTransp
 
 from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.operators import pool
-from poolgrad_lowering.verification.operators.kernel import operator
 
 
 def _max_pool(
@@ -238,9 +237,7 @@ _OF_ONNX: dict[str, Callable[..., Any]] = {
 }
 """In the default domain MaxPoolGrad is onnxruntime's operator too, whose kernel calls `pool_gradient`."""
 
-OPERATORS: tuple[type[OpRun], ...] = (
-    AveragePoolGrad,
-    ConvTranspose,
-    *(operator(name, kernel, "ai.onnx.converters.tensorflow") for name, kernel in _OF_TENSORFLOW.items()),
-    *(operator(name, kernel) for name, kernel in (_OF_TENSORFLOW | _OF_ONNX).items()),
-)
+FUNCTIONS: dict[tuple[str, str], Callable[..., Any]] = {
+    **{("ai.onnx.converters.tensorflow", name): kernel for name, kernel in _OF_TENSORFLOW.items()},
+    **{("", name): kernel for name, kernel in (_OF_TENSORFLOW | _OF_ONNX).items()},
+}

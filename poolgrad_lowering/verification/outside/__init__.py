@@ -4,5 +4,3 @@
 
 `structure` compares two models as a whole, and returns the differences and the sites that have to be run.
 """
-
-from __future__ import annotations

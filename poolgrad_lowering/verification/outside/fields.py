@@ -20,8 +20,9 @@ from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, ValueInfoPr
 
 from poolgrad_lowering.dialect import DOMAIN, VERSION
 from poolgrad_lowering.dialect.ops import OPS
+from poolgrad_lowering.model.ir.graphs import all_nodes, domains_used
 from poolgrad_lowering.verification.graph.flat import MAIN, Unit, called_name, function_name
-from poolgrad_lowering.verification.graph.protos import all_nodes, replace_entries
+from poolgrad_lowering.verification.graph.protos import replace_entries
 from poolgrad_lowering.verification.result import Difference
 
 _OWN_RULES = ("node", "initializer", "value_info", "opset_import", "graph", "functions")
@@ -29,11 +30,11 @@ _OWN_RULES = ("node", "initializer", "value_info", "opset_import", "graph", "fun
 
 def compare_models(original: ModelProto, lowered: ModelProto) -> list[Difference]:
     """Return the differences in the fields of the models, their imports, and the names of their functions."""
-    domains = _domains(lowered)
+    domains = domains_used(lowered)
     domains |= {""} if "ai.onnx" in domains else set()
     found = _other_fields("model", original, lowered)
     imports = original.opset_import, lowered.opset_import
-    found += _imports("model", *imports, domains, uses_dialect=DOMAIN in _domains(original))
+    found += _imports("model", *imports, domains, uses_dialect=DOMAIN in domains_used(original))
     found += compare_inputs(original, lowered)
     before, after = ([function_name(f) for f in model.functions] for model in (original, lowered))
     called = set(map(called_name, all_nodes(lowered)))
@@ -168,11 +169,6 @@ def _by_name(entries: Sequence[Any]) -> dict[str, bytes]:
 
 def _repeated(names: Iterable[str]) -> set[str]:
     return {name for name, count in Counter(names).items() if count > 1}
-
-
-def _domains(model: ModelProto) -> set[str]:
-    """Return the domains of a model's nodes and functions."""
-    return {node.domain for node in all_nodes(model)} | {function.domain for function in model.functions}
 
 
 def initializers_as_inputs(original: GraphProto, lowered: GraphProto) -> dict[str, TensorProto]:

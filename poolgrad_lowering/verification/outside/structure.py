@@ -13,8 +13,9 @@ from typing import NamedTuple
 from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, ValueInfoProto
 
 from poolgrad_lowering.dialect import DOMAIN, OPS
+from poolgrad_lowering.model.ir.graphs import all_nodes, subgraphs
 from poolgrad_lowering.verification.graph import flat, roles
-from poolgrad_lowering.verification.graph.protos import all_nodes, default_opset, in_order, replace_entries, subgraphs
+from poolgrad_lowering.verification.graph.protos import default_opset, in_order, replace_entries
 from poolgrad_lowering.verification.graph.types import TensorType, function_types, tensor_types, value_info
 from poolgrad_lowering.verification.outside.fields import compare_models, compare_units, new_names
 from poolgrad_lowering.verification.result import Difference
@@ -192,6 +193,6 @@ def _give_attributes(node: NodeProto, given: Mapping[str, AttributeProto]) -> No
             resolved.append(deepcopy(source))
             resolved[-1].name = attribute.name
     replace_entries(node, "attribute", resolved)
-    for _, graph in subgraphs(node):
+    for _, graph in subgraphs(node.attribute):
         for inner in graph.node:
             _give_attributes(inner, given)

@@ -4,5 +4,3 @@
 
 Draws the inputs, chooses sizes, evaluates either side, and checks operands against attributes.
 """
-
-from __future__ import annotations

@@ -18,10 +18,11 @@ import numpy as np
 from onnx import ModelProto
 from onnx.numpy_helper import to_array
 
+from poolgrad_lowering.model.ir.tensors import constant_tensor
 from poolgrad_lowering.verification.arrays import AnyArray, NamedArrays
 from poolgrad_lowering.verification.graph import roles
 from poolgrad_lowering.verification.graph.flat import FlatNode
-from poolgrad_lowering.verification.graph.protos import attribute_values, constant_tensor
+from poolgrad_lowering.verification.graph.protos import attribute_values
 from poolgrad_lowering.verification.graph.windows import average_windows_of
 from poolgrad_lowering.verification.operators.pool import AverageWindows, average_gradient
 from poolgrad_lowering.verification.running.data import FORMATS, LARGEST_QUOTIENT, Divisors

@@ -15,10 +15,10 @@ from onnx.reference import ReferenceEvaluator
 
 from poolgrad_lowering.model.diagnostics.errors import PoolgradError
 from poolgrad_lowering.model.io.onnxruntime import quoted
+from poolgrad_lowering.model.ir.graphs import subgraphs, with_inner
 from poolgrad_lowering.verification.arrays import AnyArray, NamedArrays
 from poolgrad_lowering.verification.graph.flat import FlatNode
 from poolgrad_lowering.verification.graph.input_roles import AVERAGE_POOL_GRADIENT
-from poolgrad_lowering.verification.graph.protos import nested_nodes, subgraphs
 from poolgrad_lowering.verification.graph.types import TensorTypes, value_info
 from poolgrad_lowering.verification.operators import OPERATORS
 from poolgrad_lowering.verification.result import UnprovenError
@@ -105,7 +105,7 @@ def _give_gradient_shapes(graph: GraphProto, around: Mapping[str, str]) -> None:
             pooled_one = node.input[1] if len(node.input) > 1 else None
             graph.node.append(_shape_node(node, declared.get(node.output[0]), pooled_one, first=2))
             node.input[1:] = [graph.node[-1].output[0]]
-        for _, subgraph in subgraphs(node):
+        for _, subgraph in subgraphs(node.attribute):
             _give_gradient_shapes(subgraph, pooled)
         graph.node.append(node)
 
@@ -172,7 +172,7 @@ def _called(source: ModelProto, nodes: Iterable[NodeProto]) -> list[FunctionProt
     found: list[FunctionProto] = []
 
     def visit(called: Iterable[NodeProto]) -> None:
-        for node in nested_nodes(called):
+        for node in with_inner(called):
             if (function := known.pop((node.domain, node.op_type, node.overload), None)) is not None:
                 visit(function.node)
                 found.append(function)

@@ -15,8 +15,9 @@ import numpy as np
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorShapeProto, TypeProto, helper
 
+from poolgrad_lowering.model.ir.graphs import all_nodes, subgraphs
 from poolgrad_lowering.verification.arrays import AnyArray
-from poolgrad_lowering.verification.graph.protos import all_nodes, replace_entries, subgraphs
+from poolgrad_lowering.verification.graph.protos import replace_entries
 from poolgrad_lowering.verification.graph.types import HALVES, factors_of
 from poolgrad_lowering.verification.outside.fields import initializers_as_inputs, with_inputs_of
 from poolgrad_lowering.verification.result import LevelResult, WholeModel
@@ -308,7 +309,7 @@ def with_every_rounding(model: ModelProto) -> ModelProto:
 def _separate(graph: GraphProto) -> None:
     nodes = []
     for node in graph.node:
-        for _, inner in subgraphs(node):
+        for _, inner in subgraphs(node.attribute):
             _separate(inner)
         kept = deepcopy(node)
         nodes.append(kept)

@@ -5,5 +5,3 @@
 Groups removed and added nodes into regions, extends a region to the nodes that run with it, and checks new nodes,
 function bodies, windows and the flow of values against the dialect and the original.
 """
-
-from __future__ import annotations

@@ -15,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
-from poolgrad_lowering.verification.operators import OPERATORS, aten, moving, pool, pooling
+from poolgrad_lowering.verification.operators import OPERATORS, aten, pool, pooling
 from poolgrad_lowering.verification.result import UnprovenError
 from poolgrad_lowering.verification.running.evaluator import reference_runner
 from tests.oracles import (
@@ -288,7 +288,7 @@ def test_conv_transpose(x: tuple[int, ...], w: tuple[int, ...], attributes: dict
     random = np.random.default_rng(0)
     feeds = {name: random.integers(-4, 5, shape).astype(np.float32) for name, shape in (("x", x), ("w", w))}
     [expected] = ReferenceEvaluator(model).run(None, feeds)
-    [found] = ReferenceEvaluator(model, new_ops=list(pooling.OPERATORS)).run(None, feeds)
+    [found] = ReferenceEvaluator(model, new_ops=list(OPERATORS)).run(None, feeds)
     assert np.asarray(found).dtype == np.float32
     np.testing.assert_array_equal(found, expected)
 
@@ -313,18 +313,18 @@ def model(name: str, values: list[float], opset: int = 18, **attributes: str) ->
 def test_nearest(way: str, rounding: str, name: str, values: list[float]) -> None:
     resize = model(name, values, coordinate_transformation_mode=way, nearest_mode=rounding)
     feeds = {"x": np.arange(24, dtype=np.float32).reshape(1, 2, 3, 4)}
-    [found] = ReferenceEvaluator(resize, new_ops=list(moving.OPERATORS)).run(None, feeds)
+    [found] = ReferenceEvaluator(resize, new_ops=list(OPERATORS)).run(None, feeds)
     [expected] = ReferenceEvaluator(resize).run(None, feeds)
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(found, run_ort(resize, feeds)["y"])
     feeds["x"][0, 0, 0, 0] = np.inf
     if way != "align_corners":
-        [found] = ReferenceEvaluator(resize, new_ops=list(moving.OPERATORS)).run(None, feeds)
+        [found] = ReferenceEvaluator(resize, new_ops=list(OPERATORS)).run(None, feeds)
         np.testing.assert_array_equal(found, run_ort(resize, feeds)["y"])
 
 
 def test_the_first_opset() -> None:
     resize = model("scales", [1, 1, 2, 1.5], 10)
     feeds = {"x": np.arange(24, dtype=np.float32).reshape(1, 2, 3, 4)}
-    [found] = ReferenceEvaluator(resize, new_ops=list(moving.OPERATORS)).run(None, feeds)
+    [found] = ReferenceEvaluator(resize, new_ops=list(OPERATORS)).run(None, feeds)
     np.testing.assert_array_equal(found, run_ort(resize, feeds)["y"])

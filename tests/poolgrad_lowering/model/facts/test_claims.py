@@ -15,7 +15,8 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.io.external_data import ExternalData
 from poolgrad_lowering.model.ir.external import ModelFolder
-from poolgrad_lowering.model.ir.index import ModelIndex, subgraphs
+from poolgrad_lowering.model.ir.graphs import subgraphs
+from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import Value
 from tests.external_models import DATA, external
 from tests.pool_graphs import parse
@@ -86,7 +87,7 @@ def add_claims(graph: GraphProto, tensors: set[str] | None = None) -> None:
 
 
 def claim_inside(nodes: Iterable[NodeProto]) -> None:
-    for graph in (graph for node in nodes for attribute in node.attribute for _, graph in subgraphs(attribute)):
+    for graph in (graph for node in nodes for _, graph in subgraphs(node.attribute)):
         add_claims(graph)
         for value in graph.input:
             value.type.tensor_type.shape.CopyFrom(claim(["any"])[0].type.tensor_type.shape)
@@ -166,7 +167,7 @@ def all_nodes(model: ModelProto) -> list[NodeProto]:
     """The nodes of all graphs and functions."""
     found = [*model.graph.node, *(node for function in model.functions for node in function.node)]
     for node in found:
-        found += [inner for attribute in node.attribute for _, graph in subgraphs(attribute) for inner in graph.node]
+        found += [inner for _, graph in subgraphs(node.attribute) for inner in graph.node]
     return found
 
 

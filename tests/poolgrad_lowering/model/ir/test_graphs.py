@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The names of values in a step."""
+"""Graphs as messages."""
 
 from __future__ import annotations
 
 from onnx import parser, printer
 
-from poolgrad_lowering.standard.step import rename
+from poolgrad_lowering.model.ir.graphs import rename
 
 GRAPH = """g (bool c, float[2] {w}, float[2] x) => (float[2] y) {{
     y = If (c) <
