@@ -274,7 +274,7 @@ def dropout(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> N
     masked = writer.add("Mul", [x, factors], writer.name(f"{result}/masked"))
     writer.add("Mul", [masked, scale], result)
     for name, kind in ((drawn, TensorProto.FLOAT), (mask, TensorProto.BOOL), (factors, element), (masked, element)):
-        writer.types.learn_as(name, kind, x)
+        writer.types.learn(name, kind, writer.types.shapes.get(x))
 
 
 def _ratio(node: NodeProto, writer: Writer) -> float | None:

@@ -143,7 +143,7 @@ def places(wanted: Zeros, writer: Writer, measured: str | None = None) -> str:
     one = writer.add("Add", [zeros, step], writer.name(f"{zeros}/one"))
     number = writer.add("CumSum", [one, axis], writer.name(f"{zeros}/number"), exclusive=1)
     for value in (one, number):
-        writer.types.learn_as(value, wanted.element, zeros)
+        writer.types.learn(value, wanted.element, writer.types.shapes.get(zeros))
     return number
 
 
