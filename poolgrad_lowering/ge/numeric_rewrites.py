@@ -218,10 +218,13 @@ def _compared_places(value: str, shape: Sequence[int | str | None], first: int, 
         name = shape[axis] or f"?{value}[{axis}]"
         return need(places(Zeros(str(name), axis, rank, TensorProto.INT64), writer, measured) or None)
 
-    last = (rank - 2, rank - 1)
-    found = {axis: numbers(axis) for axis in last if not isinstance(shape[axis], int)}
-    known = {axis: np.arange(shape[axis]).reshape(-1, *[1] * (rank - 1 - axis)) for axis in last if axis not in found}
-    row, column = (found.get(axis) or writer.constant(f"{value}/places", known[axis]) for axis in last)
+    last = {axis: shape[axis] for axis in (rank - 2, rank - 1)}
+    found = {axis: numbers(axis) for axis, size in last.items() if not isinstance(size, int)}
+    for axis, size in last.items():
+        if isinstance(size, int):
+            known = np.arange(size).reshape(-1, *[1] * (rank - 1 - axis))
+            found[axis] = writer.constant(f"{value}/places", known)
+    row, column = found[rank - 2], found[rank - 1]
     bound = min(max(first, -_FAR), _FAR) + (-1 if upper else 1)
     moved = writer.add("Add", [row, writer.vector([bound])], writer.name(f"{value}/diagonal"))
     operands = [moved, column] if upper else [column, moved]
@@ -266,15 +269,16 @@ def dropout(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> N
     require(is_inference is False and element in FLOAT_TYPES and 0 <= ratio < 1)
     x, result, kept = node.input[0], node.output[0], np.float32(1) - np.float32(ratio)
     mask = next(filter(None, node.output[1:]), "") or writer.name(f"{result}/mask")
-    seed = {"seed": float(attributes["seed"])} if "seed" in attributes else {}
-    drawn = writer.add("RandomUniformLike", [x], writer.name(f"{result}/drawn"), dtype=TensorProto.FLOAT, **seed)
+    kind: dict[str, Any] = {"dtype": TensorProto.FLOAT}
+    kind |= {"seed": float(attributes["seed"])} if "seed" in attributes else {}
+    drawn = writer.add("RandomUniformLike", [x], writer.name(f"{result}/drawn"), **kind)
     writer.add("Less", [drawn, writer.constant(f"{result}/kept", np.array(kept))], mask)
     factors = writer.add("Cast", [mask], writer.name(f"{result}/factors"), to=element)
     scale = writer.tensor(helper.make_tensor(f"{result}/scale", element, [], [np.float32(1) / kept]))
     masked = writer.add("Mul", [x, factors], writer.name(f"{result}/masked"))
     writer.add("Mul", [masked, scale], result)
-    for name, kind in ((drawn, TensorProto.FLOAT), (mask, TensorProto.BOOL), (factors, element), (masked, element)):
-        writer.types.learn(name, kind, writer.types.shapes.get(x))
+    for name, of in ((drawn, TensorProto.FLOAT), (mask, TensorProto.BOOL), (factors, element), (masked, element)):
+        writer.types.learn(name, of, writer.types.shapes.get(x))
 
 
 def _ratio(node: NodeProto, writer: Writer) -> float | None:

@@ -100,10 +100,10 @@ def declare_sizes(index: ModelIndex) -> None:
     for entry in graph.value_info:
         sizes = entry.type.tensor_type.shape.dim
         symbolic = [axis for axis, size in enumerate(sizes) if not size.HasField("dim_value")]
-        shape = facts.shape(scope.resolve(entry.name)) if symbolic else None
-        for axis in symbolic if shape is not None and len(shape) == len(sizes) else ():
-            if not is_opaque(shape[axis]):
-                declare(sizes[axis], shape[axis])
+        own = (facts.shape(scope.resolve(entry.name)) if symbolic else None) or ()
+        for axis in symbolic if len(own) == len(sizes) else ():
+            if not is_opaque(own[axis]):
+                declare(sizes[axis], own[axis])
 
 
 def _is_constant(facts: Facts, scope: Scope, node: NodeProto) -> bool:

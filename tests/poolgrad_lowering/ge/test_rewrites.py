@@ -237,6 +237,7 @@ def test_a_triangle_of_any_size_compares_places(name: str, typed: str, writes: s
     export = export_cann(model)
     is_known = not (name == "sizes without a name" and writes == "And")
     assert operators(export.model)[-1] == (writes if is_known else "Trilu")
+    shapes: dict[str, list[tuple[int, ...]]]
     shapes = {"X": [(2, 4), (5, 4)], "[3,T]": [(3, 1), (3, 5)], "[N,3,M]": [(2, 3, 1), (1, 3, 4)]}
     for shape in next((sizes for key, sizes in reversed(shapes.items()) if key in text), []):
         x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
