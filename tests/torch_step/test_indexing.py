@@ -278,3 +278,19 @@ def test_an_embedding_with_a_largest_norm(order: float) -> None:
     step = export_training_step(model, lambda y, _: y.pow(2).mean(), (words, torch.zeros(1)), optimizer="sgd")
     assert "Unique" not in {node.op_type for node in step.model.graph.node}
     step.check(steps=2)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda y: y.T.as_strided((4, 4), (2, 1)),
+        lambda y: y[1:].T.as_strided((3, 3), (2, 1), 8),
+        lambda y: y[1:].as_strided((2, 2), (1, 1), 6),
+        lambda y: torch.as_strided(y, (3, 4), (3, 1)),
+    ],
+    ids=["transposed", "of a part", "behind a row", "in order"],
+)
+def test_strides_are_those_of_memory(function: Callable[[Tensor], Tensor]) -> None:
+    model = nn.Linear(3, 6)
+    step = export_training_step(model, lambda y, _: function(y).exp().sum(), (torch.randn(4, 3), torch.zeros(1)))
+    step.check()

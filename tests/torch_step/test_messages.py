@@ -97,6 +97,14 @@ REFUSED: dict[str, tuple[Callable[[], nn.Module], str]] = {
         lambda: Of(lambda y: y.as_strided((2, 2), (1, 2))),
         r"prims\.as_strided_scatter\.default, in <lambda> \(",
     ),
+    "strides of a part": (
+        lambda: Of(lambda y: y[:, 0].as_strided((2, 2), (48, 1)) * y.mean()),
+        r"as_strided reads memory that is not all of its tensor, in <lambda> \(.*on a contiguous tensor",
+    ),
+    "strides of an expansion": (
+        lambda: Of(lambda y: y[:, :1].expand(2, 3, 4, 4).as_strided((2, 2), (1, 1)) * y.mean()),
+        r"as_strided reads memory that is not all of its tensor, in <lambda> \(",
+    ),
     "an older layer": (
         lambda: Of(nn.CrossMapLRN2d(3)),
         "the CrossMapLRN2d 'function' computes in PyTorch's memory.*LocalResponseNorm",

@@ -49,6 +49,30 @@ def test_two_symbolic_sizes_are_no_obstacle(is_mixed: bool) -> None:
     check_squared(step, torch.randn(3, 7, 8))
 
 
+class OfPairs(nn.Module):
+    """Attention from each sentence of a batch to each image of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query, self.key, self.head = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, 5, 8)."""
+        y = x.mean(1).expand(len(x), -1, -1)
+        query, key = (
+            layer(part).view(*part.shape[:2], -1, 4).transpose(1, 2) for layer, part in ((self.query, y), (self.key, x))
+        )
+        found = functional.scaled_dot_product_attention(query, key, key).transpose(1, 2)
+        scores: Tensor = self.head(found.reshape(*y.shape[:2], -1))
+        return scores
+
+
+def test_the_square_of_a_size_is_no_obstacle() -> None:
+    step = squared(OfPairs(), torch.randn(3, 5, 8), {"x": {0: "batch"}})
+    assert_whole(step)
+    check_squared(step, torch.randn(4, 5, 8))
+
+
 class TokenByToken(nn.Module):
     """Layers of a batch and a length that are symbolic, which the model joins to rows and parts again."""
 

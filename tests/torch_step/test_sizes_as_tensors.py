@@ -25,6 +25,7 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "reversed": lambda y: y[torch.arange(len(y) - 1, -1, -1)].cumsum(0).exp().mean(),
     "some": lambda y: y[torch.arange(1, len(y))].cumsum(0).exp().sum() + y[torch.arange(0, len(y), 2)].exp().sum(),
     "last": lambda y: y.T.contiguous()[:, torch.arange(len(y) - 1)].cumsum(1).exp().mean(),
+    "quotient": lambda y: (y * torch.div(len(y), torch.div(y.shape[1], 4, rounding_mode="trunc"))).exp().mean(),
     "mirrored": lambda y: functional.cross_entropy(y, y.detach().argmax(1).flip(0)),
 }
 DRAWN: dict[str, Callable[[Tensor], Tensor]] = {

@@ -5,14 +5,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from traceback import FrameSummary
 from types import CodeType
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
-from sympy import Eq, Symbol
+from sympy import Add, Eq, Expr, Integer, Mul, Symbol
 from sympy.logic.boolalg import Boolean
 from torch._dynamo.source import ConstantSource
 from torch.fx.experimental.symbolic_shapes import (
@@ -22,6 +24,7 @@ from torch.fx.experimental.symbolic_shapes import (
     StrictMinMaxConstraint,
     uninteresting_files,
 )
+from torch.utils._sympy import functions
 from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.value_ranges import ValueRanges
 
@@ -34,8 +37,8 @@ _TRIED = 100
 """So many other sizes must fulfil a condition."""
 
 _OF_SIZES = (
-    "A size stays symbolic where nothing makes it a number, as `int()`, `float()` and `range()` do, or compares it; "
-    "else give it as a multiple ('2*height') or a torch.export.Dim with a range, or leave it out"
+    "A size stays symbolic where nothing makes it a number, as `int()`, `float()`, `range()` and a loop over a tensor or "
+    "`list()` of it do, or compares it; else give it as a multiple ('2*height') or a torch.export.Dim with a range, or leave it out"
 )
 
 is_transformed = torch._C._are_functorch_transforms_active  # noqa: SLF001 - there is no other way
@@ -94,6 +97,26 @@ def _is_of_conditions(file: str) -> bool:
 def _is_of_layers(file: str) -> bool:
     """Whether a file is of a model, or of torch's layers: torch's other functions choose by conditions what they do."""
     return is_file_of_a_model(file) or Path(file).is_relative_to(_TORCH.parent / "nn")
+
+
+_common_factor = functions.simple_floordiv_gcd
+
+
+def powers_divided() -> AbstractContextManager[Any]:
+    """While it is active, s² // s is s, as s·t // s is t: of all pairs in a batch, torch parts the rows so."""
+    return patch.object(functions, "simple_floordiv_gcd", _common_powers)
+
+
+def _common_powers(size: Expr, divisor: Expr) -> Expr:
+    """Return the common factor that torch finds of a size and its divisor, with the powers that it leaves."""
+    found = _common_factor(size, divisor)
+    terms = [(term / found).as_powers_dict() for term in Add.make_args(size)]
+    for factor in Mul.make_args(divisor / found):
+        base, exponent = factor.as_base_exp()
+        powers = [exponent, *(term.get(base, 0) for term in terms)]
+        if all(isinstance(power, int | Integer) for power in powers):
+            found *= base ** min(powers)
+    return found
 
 
 class Symbols:

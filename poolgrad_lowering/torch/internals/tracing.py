@@ -42,7 +42,7 @@ from torch.overrides import resolve_name
 from poolgrad_lowering.torch.dynamic_shapes import Symbol, SymbolicSize, SymbolicSizes
 from poolgrad_lowering.torch.internals.modes import without_one_dnn
 from poolgrad_lowering.torch.internals.sizes import read_sizes
-from poolgrad_lowering.torch.internals.symbols import PlacedShapes, Symbols
+from poolgrad_lowering.torch.internals.symbols import PlacedShapes, Symbols, powers_divided
 
 
 def trace(
@@ -65,6 +65,7 @@ def trace(
     with (
         mode,
         without_one_dnn(),
+        powers_divided(),
         patch.object(builtins, "len", _first_size),
         patch.object(builtins, "max", partial(_of_symbols, max, torch.sym_max)),
         patch.object(builtins, "min", partial(_of_symbols, min, torch.sym_min)),

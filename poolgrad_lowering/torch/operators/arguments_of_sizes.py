@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Functions of torch that make numbers of symbolic sizes among their arguments, in others that do not."""
+"""Functions of torch that make numbers of symbolic sizes among their arguments, in others that do not.
+
+And those of two numbers, of which the sizes of a tensor are the ones that models give them.
+"""
 
 from __future__ import annotations
 
@@ -71,6 +74,13 @@ def _new_tensor(x: Tensor, data: Any, *, dtype: Any = None, **named: Any) -> Ten
     return _tensor(x.new_tensor, data, dtype or x.dtype, **named)
 
 
+def _of_two(function: Callable[..., Tensor], *operands: Any, **named: Any) -> Tensor:
+    """Return torch's function, of two numbers too, such as sizes: inside of a trace, a tensor has to be among them."""
+    if operands and not any(isinstance(each, Tensor) for each in (*operands, *named.values())):
+        operands = (_tensor(torch.tensor, operands[0]), *operands[1:])
+    return function(*operands, **named)
+
+
 OF_SIZES: dict[Any, Callable[..., Tensor]] = {
     **dict.fromkeys((Tensor.diagonal, torch.diagonal), _diagonal),
     **dict.fromkeys((Tensor.diag, torch.diag), _diag),
@@ -79,5 +89,9 @@ OF_SIZES: dict[Any, Callable[..., Tensor]] = {
     torch.linspace: _linspace,
     **{make: partial(_tensor, make) for make in (torch.tensor, torch.as_tensor)},
     Tensor.new_tensor: _new_tensor,
+    **{
+        function: partial(_of_two, function)
+        for function in (torch.add, torch.div, torch.floor_divide, torch.mul, torch.sub, torch.true_divide)
+    },
 }
 """The functions by those of torch that they compute."""

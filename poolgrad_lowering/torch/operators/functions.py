@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 from operator import and_
 from types import MappingProxyType
@@ -304,6 +304,26 @@ def _unfold(x: Tensor, dimension: int, size: int, step: int) -> Tensor:
     return x.narrow(axis, 0, count * size).unflatten(axis, (count, size)).movedim(axis + 1, -1)
 
 
+def _as_strided(x: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
+    """Return torch's function of the elements of x in the order of its memory: in a graph, memory has that of the axes.
+
+    Raises `TorchExportError` if it reads memory that has no elements of x, or others between them.
+    """
+    if not all(isinstance(each, int) for each in (*x.shape, *size, *stride)):
+        return x.as_strided(size, stride, storage_offset)
+    in_memory = x.permute(sorted(range(x.ndim), key=x.stride, reverse=True))
+    first = 0 if storage_offset is None else storage_offset - x.storage_offset()
+    last = first + sum((count - 1) * step for count, step in zip(size, stride, strict=True))
+    if not in_memory.is_contiguous() or first < 0 or (last >= x.numel() and 0 not in size):
+        raise TorchExportError(
+            f"as_strided reads memory that is not all of its tensor, in {_place()}, and a graph has no memory: call it "
+            "on a contiguous tensor that has all these elements, or write it with `unfold` or an index"
+        )
+    if x.is_contiguous() and first == (storage_offset or 0):
+        return x.as_strided(size, stride, storage_offset)
+    return in_memory.reshape(-1)[first:].as_strided(size, stride)
+
+
 _DECIDING = frozenset((Tensor.__bool__, Tensor.__float__, Tensor.__index__, Tensor.__int__))
 """Functions that give Python the number in a tensor, of which a trace goes on with no symbol for one."""
 
@@ -323,6 +343,7 @@ _WRITTEN: dict[Any, Callable[..., Tensor]] = {
     **OF_SIZES,
     Tensor.fill_diagonal_: _fill_diagonal,
     Tensor.unfold: _unfold,
+    **dict.fromkeys((Tensor.as_strided, torch.as_strided), _as_strided),
     **dict.fromkeys((functional.max_pool1d, torch.max_pool1d), _max_pool1d),
     functional.scaled_dot_product_attention: _attention,
     torch.einsum: einsum,
