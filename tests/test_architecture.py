@@ -28,7 +28,7 @@ LINES = {
     "model": 7_626,
     "report": 1_939,
     "standard": 2_969,
-    "torch": 9_958,
+    "torch": 10_018,
     "verification": 7_115,
 }
 """The most lines of each room's Python."""
