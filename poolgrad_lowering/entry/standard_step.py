@@ -30,6 +30,7 @@ from poolgrad_lowering.model.ir import step_names as names
 from poolgrad_lowering.model.ir.graphs import rename
 from poolgrad_lowering.report.report import Report
 from poolgrad_lowering.standard import artifact_graphs, step
+from poolgrad_lowering.standard.opset import use_older_opset
 
 Array = npt.NDArray[Any]
 
@@ -57,7 +58,8 @@ def training_step(
     source = SourceFile(training, options.limits)
     model, gate = source.open()
     with errors_name(training):
-        if artifact_graphs.correct_targets(gate.index(model)):
+        is_older = use_older_opset(model)
+        if artifact_graphs.correct_targets(gate.index(model)) or is_older:
             source.data = gate.serialised(model)
         accumulators = artifact_graphs.read_accumulators(model.graph, training)
         report = lower_in_place(model, options, gate, standard=options.standard)
@@ -84,6 +86,7 @@ def renamed_evaluation(path: Path, checkpoint: Checkpoint, options: FileOptions)
     """Return the evaluation model, lowered, with the names that the step has for weights and loss, and its gate."""
     model, gate = SourceFile(path, options.limits).open()
     with errors_name(path):
+        use_older_opset(model)
         artifact_graphs.correct_targets(gate.index(model))
         lower_in_place(model, options, gate, standard=options.standard)
         step.declare_sizes(gate.index(model))
