@@ -14,7 +14,7 @@ is among them. Whether they compute the same, only a run can tell.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from copy import deepcopy
 from operator import itemgetter
 from typing import NamedTuple
@@ -62,7 +62,7 @@ def restored(original: ModelProto, lowered: ModelProto) -> ModelProto:
     nodes = _without_rewrites(original.graph, changed.graph, changed.graph.node, context, put_back)
     nodes = AxisRemoval(original.graph, changed.graph, nodes, types).restored()
     nodes = _without_rewrites(original.graph, changed.graph, nodes, context, put_back)
-    nodes = _with_sources(original.graph, nodes)
+    nodes = _with_sources(original.graph, nodes, _unmade(lowered.graph.node))
     scalars = [name for node in lowered.graph.node if node.op_type == UNSQUEEZE_SCALARS for name in node.input]
     nodes = _in_order_of(original.graph, nodes, scalars)
     if len(nodes) == len(lowered.graph.node) and all(map(_same, nodes, lowered.graph.node)):
@@ -185,11 +185,19 @@ def _without_rewrites(
     return [in_place.get(id(node), node) for node in nodes if id(node) in in_place or id(node) not in gone]
 
 
-def _with_sources(original: GraphProto, nodes: Sequence[NodeProto]) -> list[NodeProto]:
-    """Return the nodes with those of the original, in its order, that nodes which were put back need and no others."""
+def _unmade(nodes: Collection[NodeProto]) -> set[str]:
+    """Return the names that nodes read and none of them makes."""
+    return {name for node in nodes for name in node.input} - {name for node in nodes for name in node.output}
+
+
+def _with_sources(original: GraphProto, nodes: Sequence[NodeProto], unmade: Set[str]) -> list[NodeProto]:
+    """Return the nodes with those of the original, in its order, that nodes which were put back need and no others.
+
+    What was `unmade` in the lowered model stays so.
+    """
     made = {name for node in nodes for name in node.output}
     place = {name: at for at, node in enumerate(original.node) for name in node.output if name}
-    pending = [name for node in nodes for name in node.input]
+    pending = [name for node in nodes for name in node.input if name not in unmade]
     missing: set[int] = set()
     while pending:
         if (name := pending.pop()) in place and name not in made:
@@ -228,9 +236,9 @@ def _restore_subgraphs(node: NodeProto, found: NodeProto, context: Context) -> N
     for (_, one), (_, other) in zip(subgraphs(node.attribute), subgraphs(found.attribute), strict=False):
         inner = Context(context.opset, context.types, {**context.constants, **_constants(one)})
         before = {name for each in other.node for name in each.output}
-        put_back = set[str]()
+        put_back, unmade = set[str](), _unmade(other.node)
         nodes = _without_rewrites(one, other, other.node, inner, put_back)
-        protos.replace_entries(other, "node", _with_sources(one, nodes))
+        protos.replace_entries(other, "node", _with_sources(one, nodes, unmade))
         _restore_declarations(one, other, before)
 
 

@@ -34,6 +34,12 @@ MODELS: dict[str, ModelProto] = {
             y = Mul(x, d)
         }"""
     ),
+    "a view to the shape of a value, as in onnxruntime's gradient of a Squeeze": parse(
+        """g (float[3] x, float s) => (float[3] y) {
+            v = ReduceMean<keepdims = 1>(x) h = Shape(v) m = Squeeze(v) p = Mul(m, s) r = Reshape(p, h) y = Add(r, x)
+        }""",
+        opset=18,
+    ),
     "views to and from rank 0": parse(
         """g (float[1] x, float s, float[3] z) => (float[1,1] u, float[3] y)
             <int64[2] axes = {0, 1}, int64[1] one = {1}> {
