@@ -100,7 +100,7 @@ def _write_rows(node: NodeProto, source: Sizes | None, shape: Sizes, writer: Wri
     R are the elements behind the sizes N and M, which are not known.
     """
     rest, result, measured = need(all_numbers(shape[2:])), node.output[0], _measured(node, shape, writer)
-    require(len(shape) > 1 and not any(isinstance(size, int) for size in shape[:2]))
+    require(len(shape) > 1 and 0 not in rest and not any(isinstance(size, int) for size in shape[:2]))
     names = [f"?{measured}[{axis}]" if measured else str(shape[axis]) for axis in (0, 1)]
     wanted = [Zeros(name, axis, 2, TensorProto.INT64) for axis, name in enumerate(names)]
     row, column = (need(places(each, writer, measured) or None) for each in wanted)
