@@ -17,6 +17,7 @@ from poolgrad_lowering.entry.file_io import FileOptions, OnProven, SourceFile
 from poolgrad_lowering.entry.lower import is_changed, lower_in_place
 from poolgrad_lowering.model.diagnostics.codes import Refuse
 from poolgrad_lowering.model.diagnostics.errors import FileError
+from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.gate.gate import Gate
 from poolgrad_lowering.model.io.atomic_write import PathLike
 from poolgrad_lowering.model.io.checkpoint import (
@@ -75,8 +76,10 @@ def training_step(
         except Refuse as refused:
             what = f"{refused.refusal.reason}: export the forward graph at opset 18, and make the artifacts again"
             raise FileError(f"the optimizer cannot be written beside '{training}': {what}") from None
-        step.declare_sizes(gate.index(model))
-        step.give_axes(gate.index(model))
+        index = gate.index(model)
+        facts = Facts(index)
+        step.declare_sizes(index, facts)
+        step.give_axes(index, facts)
     values = {**names.tensors(checkpoint.parameters, {}), **state}
     report = report._replace(bytes_before=len(source.data), bytes_after=len(lowered))
     return model, gate, values, report
@@ -89,7 +92,8 @@ def renamed_evaluation(path: Path, checkpoint: Checkpoint, options: FileOptions)
         use_older_opset(model)
         artifact_graphs.correct_targets(gate.index(model))
         lower_in_place(model, options, gate, standard=options.standard)
-        step.declare_sizes(gate.index(model))
+        index = gate.index(model)
+        step.declare_sizes(index, Facts(index))
     renamed = {name: names.weight(name) for name in checkpoint.parameters}
     renamed[model.graph.output[0].name] = names.LOSS
     rename(model.graph, renamed)

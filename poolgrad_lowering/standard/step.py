@@ -79,13 +79,15 @@ def join_step(
     return writer.state
 
 
-def declare_sizes(index: ModelIndex) -> None:
-    """Declare sizes that follow from those of inputs, where onnx's inference does not tell them; `index` stays valid.
+def declare_sizes(index: ModelIndex, facts: Facts) -> None:
+    """Declare sizes that follow from those of inputs, where onnx's inference does not tell them; both stay valid.
 
     onnx makes up names for sizes, outputs have the names that torch's exporter gave their sizes, and what a shape is
     computed for may have no declaration. `verify` believes one where it cannot infer a size itself.
     """
-    facts, scope, graph = Facts(index), index.scopes[0], index.model.graph
+    scope, graph = index.scopes[0], index.model.graph
+    if all(size.HasField("dim_value") for value in graph.input for size in value.type.tensor_type.shape.dim):
+        return
     values = (*graph.input, *graph.output, *graph.value_info)
     declared = {value.name for value in values if value.type.tensor_type.HasField("shape")}
     measured = [node.input[0] for node in graph.node if node.op_type == "Shape"]
@@ -111,9 +113,9 @@ def _is_constant(facts: Facts, scope: Scope, node: NodeProto) -> bool:
     return facts.constant(scope.resolve(node.input[-1])) is not None
 
 
-def give_axes(index: ModelIndex) -> None:
+def give_axes(index: ModelIndex, facts: Facts) -> None:
     """Let the scalars of a step have axes where they are faster so (`model.scalar_axes`); `index` is the step's."""
-    facts, scope = Facts(index), index.scopes[0]
+    scope = index.scopes[0]
 
     def sizes(name: str) -> list[int] | None:
         shape = facts.shape(Value(scope, name))

@@ -15,6 +15,7 @@ import pytest
 from onnx import parser
 
 from models.artifact_runs import FOLDERS
+from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.ir.bodies import BodyNode, Tensor
 from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.standard.artifact_graphs import Update, correct_targets, read_update
@@ -190,7 +191,8 @@ def test_values_have_the_sizes_that_are_known() -> None:
     )
     model.graph.initializer.add(name="table", data_type=1, dims=[9, 3], raw_data=bytes(9 * 3 * 4))
     assert correct_targets(ModelIndex(model))
-    declare_sizes(ModelIndex(model))
+    index = ModelIndex(model)
+    declare_sizes(index, Facts(index))
     declared = {
         value.name: [dim.dim_param or dim.dim_value for dim in value.type.tensor_type.shape.dim]
         for value in (*model.graph.input, *model.graph.value_info)
