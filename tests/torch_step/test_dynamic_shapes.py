@@ -170,8 +170,8 @@ CONDITIONS: dict[str, tuple[nn.Module, str]] = {
         r"height = 8, by what <lambda> \(test_dynamic_shapes\.py, line ",
     ),
     "a list": (
-        Function(lambda x: torch.stack(list(x.movedim(2, 0)))),
-        r"height = 8, by what <lambda> .* a loop over a tensor or `list\(\)` of it do, or compares it; else ",
+        Function(lambda x: torch.stack(list(x.movedim(2, 0)), 2)),
+        r"height = 8, by what <lambda> .* a loop over a tensor do, or compares it; else ",
     ),
     "float": (Function(lambda x: x / float(x.shape[2])), "height = 8, by what <lambda>"),
     "a way": (Function(lambda x: x if x.shape[2] > 6 else 2 * x), "height > 6, by what <lambda>"),

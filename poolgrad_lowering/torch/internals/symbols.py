@@ -38,8 +38,7 @@ _TRIED = 100
 
 _OF_SIZES = (
     "A size stays symbolic where nothing makes it a number, as `int()`, `float()`, `range()` and a loop over a tensor "
-    "or `list()` of it do, or compares it; else give it as a multiple ('2*height') or a torch.export.Dim with a range, "
-    "or leave it out"
+    "do, or compares it; else give it as a multiple ('2*height') or a torch.export.Dim with a range, or leave it out"
 )
 
 is_transformed = torch._C._are_functorch_transforms_active  # noqa: SLF001 - there is no other way
