@@ -262,7 +262,7 @@ def dropout(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> N
     """
     is_inference = _is_inference(node, attributes, writer)
     if is_inference:
-        require(not any(node.output[1:]))
+        require(writer.read.isdisjoint(node.output[1:]))
         writer.add("Identity", node.input[:1], node.output[0])
         return
     element, ratio = need(writer.types.elements.get(node.input[0])), need(_ratio(node, writer))

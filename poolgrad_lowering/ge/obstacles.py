@@ -8,7 +8,7 @@ ATC and graph mode use the same parser. They differ in the nodes that reach it (
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Any, NamedTuple
 
 from onnx import ModelProto, NodeProto, TensorProto
@@ -16,11 +16,11 @@ from onnx import ModelProto, NodeProto, TensorProto
 from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.ge.registered import OPSETS, WITHOUT_PROTOTYPE, is_registered, is_taken
 from poolgrad_lowering.ge.rewrites import attributes_of
-from poolgrad_lowering.ge.values import SHAPE_OPERANDS, ValueTypes
+from poolgrad_lowering.ge.values import DRAWN, SHAPE_OPERANDS, ValueTypes, is_known_shape
 from poolgrad_lowering.ge.window_rewrites import kernel_of
 from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle, Obstacle
 from poolgrad_lowering.model.diagnostics.text import operator_text
-from poolgrad_lowering.model.ir.graphs import graphs, inputs_to_feed, is_standard, opset_of
+from poolgrad_lowering.model.ir.graphs import HOLDERS, graphs, inputs_to_feed, is_standard, opset_of
 from poolgrad_lowering.model.ir.scopes import canonical_domain
 from poolgrad_lowering.model.ir.tensors import type_name
 
@@ -50,11 +50,13 @@ class Use(NamedTuple):
 
     `is_cut`: the graph is cut at nodes of other providers, and nodes that graph mode does not list stay out.
     `core_window`: the plugin sends 2-D pools with windows of more elements to the CPU of the device; None if it sends
-    none, or the product is not known.
+    none, or the product is not known. `constants` are the values that onnxruntime computes when it makes the session:
+    nodes that compute these alone stay out.
     """
 
     is_cut: bool
     core_window: int | None
+    constants: Set[str] = frozenset()
 
 
 GRAPH_MODE = Use(is_cut=True, core_window=None)
@@ -69,6 +71,10 @@ def find_obstacles(model: ModelProto, types: ValueTypes, use: Use) -> Iterator[N
     joins = not use.is_cut and any("" in node.input and node.op_type != "Clip" for node in nodes)
     strange = {name for name, element in types.elements.items() if element not in _PLAIN_TYPES}
     strange |= {name for name, shape in types.shapes.items() if len(shape) > _LARGEST_RANK_OF_PRODUCTS}
+    if use.is_cut:
+        constants = _folded(model, types)
+        nodes = [node for node in nodes if not (node.output and constants.issuperset(node.output))]
+        use = use._replace(constants=constants)
     for node in nodes:
         if joins and "" in node.output:
             reason = f"its output {list(node.output).index('')} has no name"
@@ -79,6 +85,16 @@ def find_obstacles(model: ModelProto, types: ValueTypes, use: Use) -> Iterator[N
             yield obstacle(node, code, reason)
         for code, reason in _of_node(node, versions, functions, types, use):
             yield obstacle(node, code, reason)
+
+
+def _folded(model: ModelProto, types: ValueTypes) -> frozenset[str]:
+    """Return the values of the main graph that onnxruntime computes when it makes the session."""
+    found = {"", *types.constants}
+    for node in model.graph.node:
+        is_folded = is_standard(node) and node.op_type not in {*DRAWN, *HOLDERS} and found.issuperset(node.input)
+        if is_folded or is_known_shape(node, types):
+            found.update(node.output)
+    return frozenset(found)
 
 
 def obstacle(node: NodeProto, code: Obstacle, reason: str) -> NodeObstacle:
@@ -119,7 +135,7 @@ def _of_node(
         if (check := _CHECKS.get(node.op_type)) is not None:
             yield from check(node, attributes_of(node), types, use)
         position = SHAPE_OPERANDS.get(node.op_type) if use.is_cut else None
-        if position is not None and node.input[position] not in types.constants:
+        if position is not None and node.input[position] not in use.constants:
             yield Obstacle.SHAPE_OPERAND, f"its shape '{node.input[position]}' is computed"
 
 

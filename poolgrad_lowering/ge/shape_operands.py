@@ -125,10 +125,14 @@ def _write_rows(node: NodeProto, source: Sizes | None, shape: Sizes, writer: Wri
 
 
 def _of_expand(source: Sizes | None, shape: Sizes) -> Sequence[int] | None:
-    """Return the shape with 1 for the names of sizes that the input has on the same axis."""
+    """Return the sizes of the result, with 1 for names of sizes that the input has on the same axis."""
     aligned = [None] * (len(shape) - len(source or ())) + list(source or ())
     sizes = [1 if isinstance(size, str) and size == own else size for size, own in zip(shape, aligned, strict=False)]
-    return all_numbers(sizes)
+    numbers = all_numbers(sizes)
+    if numbers is None:
+        return None
+    pairs = zip(numbers, aligned, strict=False)
+    return [own if size == 1 and isinstance(own, int) else size for size, own in pairs]
 
 
 def _fill(

@@ -86,8 +86,6 @@ def declare_sizes(index: ModelIndex, facts: Facts) -> None:
     computed for may have no declaration. `verify` believes one where it cannot infer a size itself.
     """
     scope, graph = index.scopes[0], index.model.graph
-    if all(size.HasField("dim_value") for value in graph.input for size in value.type.tensor_type.shape.dim):
-        return
     values = (*graph.input, *graph.output, *graph.value_info)
     declared = {value.name for value in values if value.type.tensor_type.HasField("shape")}
     measured = [node.input[0] for node in graph.node if node.op_type == "Shape"]

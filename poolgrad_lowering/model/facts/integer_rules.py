@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from onnx import TensorProto
+from onnx import TensorProto, numpy_helper
 
 from poolgrad_lowering.model.facts.known import Known, axis_in, need, require, static_integers
 from poolgrad_lowering.model.facts.shape_rules import dims_taken
@@ -85,14 +85,28 @@ def _int_concat(known: Known, node: Node) -> Shape:
     return tuple(dim for operand in node.inputs for dim in need(known.integers(operand)))
 
 
-def _int_multiply(known: Known, node: Node) -> Shape:
+def _pairs(known: Known, node: Node) -> list[tuple[Dim, Dim]]:
+    """Return the elements of both operands side by side; one may stand for all of the other's."""
     left, right = need(known.integers(node.input(0))), need(known.integers(node.input(1)))
     if len(left) == 1:
         left *= len(right)
     elif len(right) == 1:
         right *= len(left)
     require(len(left) == len(right))
-    return _kept(tuple(map(size, zip(left, right, strict=True))), known.element_type(node.input(0)))
+    return [*zip(left, right, strict=True)]
+
+
+def _int_multiply(known: Known, node: Node) -> Shape:
+    return _kept(tuple(map(size, _pairs(known, node))), known.element_type(node.input(0)))
+
+
+def _int_subtract(known: Known, node: Node) -> Shape:
+    """Return the differences of numbers."""
+    pairs = _pairs(known, node)
+    require(all(dim.static is not None for pair in pairs for dim in pair))
+    return _kept(
+        static_dims(left.coefficient - right.coefficient for left, right in pairs), known.element_type(node.input(0))
+    )
 
 
 def _int_divide(known: Known, node: Node) -> Shape:
@@ -109,6 +123,20 @@ def _int_maximum(known: Known, node: Node) -> Shape:
     pairs = [set(dims) for dims in zip(*parts, strict=True)]
     require(all(len(dims) == 1 or all(dim.static is not None for dim in dims) for dims in pairs))
     return tuple(max(dims, key=lambda dim: dim.coefficient) for dims in pairs)
+
+
+_MOST_ELEMENTS = 64
+"""Of a vector of one number: no tensor has more axes."""
+
+
+def _int_filled(known: Known, node: Node) -> Shape:
+    """Return the elements of a vector of one number."""
+    counts, value = need(static_integers(known, node, 0)), attribute(node, "value")
+    require(len(counts) == 1 and 0 <= counts[0] <= _MOST_ELEMENTS and isinstance(value, TensorProto))
+    require(value.data_type in _INTEGER_LIMITS and value.data_location != TensorProto.EXTERNAL)
+    numbers = [int(number) for number in numpy_helper.to_array(value).flat]
+    require(len(numbers) == 1)
+    return static_dims(numbers * counts[0])
 
 
 def _int_where(known: Known, node: Node) -> Shape:
@@ -165,6 +193,7 @@ INTEGER_RULES: dict[str, Callable[[Known, Node], Shape | None]] = {
     **dict.fromkeys(("Identity", "Squeeze"), lambda known, node: known.integers(node.input(0))),
     "Cast": lambda known, node: _kept(need(known.integers(node.input(0))), integer(node, "to")),
     "Concat": _int_concat,
+    "ConstantOfShape": _int_filled,
     "Div": _int_divide,
     "Gather": _int_gather,
     "Max": _int_maximum,
@@ -174,6 +203,7 @@ INTEGER_RULES: dict[str, Callable[[Known, Node], Shape | None]] = {
     "Shape": dims_taken,
     "Size": lambda known, node: (size(need(known.shape(node.input(0)))),),
     "Slice": _int_slice,
+    "Sub": _int_subtract,
     "Unsqueeze": _int_unsqueeze,
     "Where": _int_where,
 }

@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto
 
-from poolgrad_lowering import export_atc, lower
+from poolgrad_lowering import export_atc, export_cann, lower
 from poolgrad_lowering.dialect.targets import TARGETS, Support
 from poolgrad_lowering.model.diagnostics.obstacles import Obstacle
 from tests.pool_graphs import graph_table, parse, torch_gradient
@@ -343,3 +343,27 @@ def test_onnxruntime_training_graphs_name_every_operator() -> None:
     assert {o.operator.rpartition(".")[2] for o in report.obstacles} == {
         *("ConvGrad", "ReluGrad", "Scale", "InPlaceAccumulatorV2", "SoftmaxCrossEntropyLossGrad")
     }
+
+
+FOLDED = {
+    "a constant of float64": ("D = Constant<value = double {2.0}>() C = Cast<to = 1>(D) Y = Mul(X, C)", "float64"),
+    "a shape of constants": (
+        "i = Constant<value_ints = [5, 4]>() h = Constant<value_ints = [2, 1]>() s = Div(i, h)"
+        " E = Expand(X, s) Y = Neg(E)", ""),
+    "an operator of constants that is not taken": (
+        "c = Constant<value_floats = [1.0, 2.0]>() T = Tan(c) Y = Add(X, T)", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FOLDED)
+def test_what_onnxruntime_computes_before_is_no_obstacle_in_graph_mode(name: str) -> None:
+    nodes, code = FOLDED[name]
+    model = parse(f"g (float[N,2] X) => (Y) {{ {nodes} }}", opset=16)
+    assert export_cann(model).report.obstacles == ()
+    assert {found.code for found in export_atc(model).report.obstacles} == ({code} if code else set())
+
+
+def test_random_numbers_are_no_constants() -> None:
+    nodes = "r = RandomNormal<dtype = 11, shape = [2]>() C = Cast<to = 1>(r) Y = Mul(X, C)"
+    model = parse(f"g (float[N,2] X) => (Y) {{ {nodes} }}")
+    assert {found.code for found in export_cann(model).report.obstacles} == {"float64"}

@@ -55,6 +55,8 @@ a clip without bounds: Identity
     g (float[4] X) => (Y) { Y = Clip(X) }
 a dropout out of training: Identity
     g (float[4] X) => (Y) { Y = Dropout(X) }
+a dropout out of training, with a mask that nothing reads: Identity
+    g (float[4] X) => (Y) { Y, M = Dropout(X) }
 pads over axes, opset 18: Pad
     g (float[2,3,4] X) => (Y) <int64[4] P = {1, 0, 2, 1}, float v = {7.0}, int64[2] A = {-1, 0}> { Y = Pad(X, P, v, A) }
 pads of another sign, as in onnxruntime's gradient of a Pad: Neg Slice
