@@ -34,10 +34,15 @@ from poolgrad_lowering.model.facts.known import by_rule, need, require
 
 
 def write_numbers(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> None:
-    """Add a Reshape, Expand or ConstantOfShape to numbers in place of a computed shape."""
+    """Add a Reshape, Expand or ConstantOfShape to numbers in place of a computed shape.
+
+    One of constants alone stays, but for a Shape of known sizes: onnxruntime computes it when it makes the session.
+    """
     position = SHAPE_OPERANDS[node.op_type]
-    shape = need(writer.types.vectors.get(node.input[position]))
+    operand = node.input[position]
+    shape, made = need(writer.types.vectors.get(operand)), writer.producers.get(operand)
     require(shape and 0 not in shape)
+    require((made is not None and made.op_type == "Shape") or not writer.is_constant(operand))
     source = writer.types.shapes.get(node.input[0]) if position else ()
     if node.op_type == "Reshape":
         sizes = shape if -1 not in shape else writer.types.shapes.get(node.output[0], ())
