@@ -40,20 +40,25 @@ def use_older_opset(model: ModelProto) -> bool:
     for entry in model.opset_import:
         if entry.domain in ("", "ai.onnx"):
             entry.version = OPSET
-    for node in nodes:
-        if node.op_type == "Gelu":
-            spelled = next((held.s for held in node.attribute), b"none")
-            node.domain, node.op_type = MICROSOFT, _GELU[spelled]
-            node.ClearField("attribute")
-        remove_entries(node.attribute, lambda held: held.name in _OF_OTHER_TYPES)
-    if MICROSOFT not in {entry.domain for entry in model.opset_import}:
+    gelus = [node for node in nodes if node.op_type == "Gelu"]
+    for node in gelus:
+        spelled = next((held.s for held in node.attribute), b"none")
+        node.domain, node.op_type = MICROSOFT, _GELU[spelled]
+        node.ClearField("attribute")
+    if gelus and MICROSOFT not in {entry.domain for entry in model.opset_import}:
         model.opset_import.add(domain=MICROSOFT, version=1)
+    for node in nodes:
+        remove_entries(node.attribute, lambda held: held.name in _OF_OTHER_TYPES)
     return True
 
 
 def _is_older(node: NodeProto, version: int) -> bool:
     """Whether a node means the same in opset 18 as in a newer one. onnxruntime's have ONNX's domain, but no version."""
-    if not onnx.defs.has(node.op_type) or onnx.defs.get_schema(node.op_type, version).since_version <= OPSET:
+    if not onnx.defs.has(node.op_type):
+        return True
+    if not onnx.defs.has(node.op_type, max_inclusive_version=version):
+        return False  # the model is not valid
+    if onnx.defs.get_schema(node.op_type, version).since_version <= OPSET:
         return True
     held = {attribute.name: attribute for attribute in node.attribute if attribute.name not in _OF_OTHER_TYPES}
     if node.op_type == "Gelu":
