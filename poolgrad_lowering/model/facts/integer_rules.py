@@ -12,7 +12,7 @@ from functools import partial
 
 from onnx import TensorProto, numpy_helper
 
-from poolgrad_lowering.model.facts.known import Known, axis_in, need, require, static_integers
+from poolgrad_lowering.model.facts.known import MOST_AXES, Known, axis_in, need, require, static_integers
 from poolgrad_lowering.model.facts.shape_rules import dims_taken
 from poolgrad_lowering.model.facts.slices import slice_ranges
 from poolgrad_lowering.model.ir.attributes import attribute, integer, integers
@@ -125,14 +125,10 @@ def _int_maximum(known: Known, node: Node) -> Shape:
     return tuple(max(dims, key=lambda dim: dim.coefficient) for dims in pairs)
 
 
-_MOST_ELEMENTS = 64
-"""Of a vector of one number: no tensor has more axes."""
-
-
 def _int_filled(known: Known, node: Node) -> Shape:
-    """Return the elements of a vector of one number."""
+    """Return the elements of a vector of one number, which is no shape if it has more than a tensor has axes."""
     counts, value = need(static_integers(known, node, 0)), attribute(node, "value")
-    require(len(counts) == 1 and 0 <= counts[0] <= _MOST_ELEMENTS and isinstance(value, TensorProto))
+    require(len(counts) == 1 and 0 <= counts[0] <= MOST_AXES and isinstance(value, TensorProto))
     require(value.data_type in _INTEGER_LIMITS and value.data_location != TensorProto.EXTERNAL)
     numbers = [int(number) for number in numpy_helper.to_array(value).flat]
     require(len(numbers) == 1)

@@ -95,7 +95,7 @@ def is_opaque(dim: Dim) -> bool:
     return any(symbol.startswith("?") for symbol in dim.symbols)
 
 
-_MOST_AXES = 64
+MOST_AXES = 64
 """A tensor with more axes, which no runtime has, is one whose shape is not known: its sizes may not fit in memory."""
 
 
@@ -103,6 +103,6 @@ def sizes_in(known: Known, operand: Value | None, value: Value) -> Shape | None:
     """Return the shape of a value whose sizes are the elements of an operand; at least their number may be known."""
     found, vector = known.integers(operand), known.shape(operand)
     count = vector[0].static if vector is not None and len(vector) == 1 else None
-    if found is not None or count is None or count > _MOST_AXES:
+    if found is not None or count is None or count > MOST_AXES:
         return found
     return tuple(opaque(value, axis) for axis in range(count))

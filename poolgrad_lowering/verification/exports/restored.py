@@ -90,8 +90,7 @@ def with_rounded_rewrites(original: ModelProto, lowered: ModelProto) -> ModelPro
     for number, node in enumerate(original.graph.node):
         spelled = next((one for one in rewrites_of(node, context) if one.rounded), None) if node in rounded else None
         if spelled is not None:
-            name = _drawn_for(node, producers)
-            drawn = {each.output[0]: name for each in spelled.nodes if name and _draws(each)}
+            drawn = {each.output[0]: _drawn_for(node, producers) for each in spelled.nodes if _draws(each)}
             changed.graph.node.extend(_spelled_out(spelled, f"rounded_{number}", changed, drawn))
         else:
             changed.graph.node.append(node)
@@ -120,7 +119,8 @@ def _spelled_out(rewrite: NodeRewrite, prefix: str, model: ModelProto, names: Ma
     """Yield the nodes of a rewrite with these names or others of their own, and add its constants to the model."""
 
     def name_of(value: str) -> str:
-        return names.get(value, f"{prefix}/{value.removeprefix(INNER)}" if value.startswith(INNER) else value)
+        own = f"{prefix}/{value.removeprefix(INNER)}" if value.startswith(INNER) else value
+        return names.get(value) or own
 
     for name, array in rewrite.constants.items():
         model.graph.initializer.append(numpy_helper.from_array(array, name_of(name)))

@@ -142,8 +142,10 @@ def _triangle(rewrite: NodeRewrite, value: str, k: int, context: Context, *, upp
     dims = context.dims(value) or ()
     matrix = known_sizes(dims[-2:])
     if matrix is not None:
-        distance = np.arange(matrix[1]) - np.arange(matrix[0])[:, None] if math.prod(matrix) <= _LARGEST_MASK else None
-        return distance if distance is None else distance >= k if upper else distance <= k
+        if math.prod(matrix) > _LARGEST_MASK:
+            return None
+        distance = np.arange(matrix[1]) - np.arange(matrix[0])[:, None]
+        return distance >= k if upper else distance <= k
     numbers: list[GivenOperand] = []
     for axis in range(len(dims))[-2:]:
         size, measured = dims[axis], value if context.element(value) in NUMBERS else None
