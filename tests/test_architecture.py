@@ -24,7 +24,7 @@ LINES = {
     "compiler": 7_659,
     "dialect": 2_236,
     "entry": 3_715,
-    "ge": 3_589,
+    "ge": 3_580,
     "model": 7_652,
     "report": 1_939,
     "standard": 3_045,

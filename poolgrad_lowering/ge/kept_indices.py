@@ -20,7 +20,7 @@ from onnx import NodeProto, TensorProto
 
 from poolgrad_lowering.ge.values import all_numbers
 from poolgrad_lowering.ge.writer import Writer
-from poolgrad_lowering.ge.zeros import Zeros, places
+from poolgrad_lowering.ge.zeros import numbers_along
 from poolgrad_lowering.model.facts.known import require
 from poolgrad_lowering.model.facts.type_rules import FLOAT_TYPES
 from poolgrad_lowering.model.ir.dims import Dim
@@ -200,8 +200,8 @@ def _starts(x: str, batch: int | str | None, sizes: Sequence[Any], writer: Write
     if isinstance(batch, int):
         starts = np.arange(batch * channels).reshape(batch, channels, 1, 1) * elements
         return writer.constant(f"{x}/starts", starts)
-    number = places(Zeros(str(batch), 0, 4, TensorProto.INT64), writer)
-    if not number:
+    number = numbers_along(0, 4, str(batch), writer)
+    if number is None:
         return ""
     start = writer.add("Mul", [number, writer.vector([channels * elements])], writer.name(f"{x}/batch"))
     planes = writer.constant(f"{x}/planes", np.arange(channels).reshape(1, channels, 1, 1) * elements)

@@ -13,7 +13,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering.ge.values import all_numbers
 from poolgrad_lowering.ge.writer import Writer
-from poolgrad_lowering.ge.zeros import Zeros, places
+from poolgrad_lowering.ge.zeros import numbers_along
 from poolgrad_lowering.model.facts.known import need, require
 from poolgrad_lowering.model.facts.type_rules import FLOAT_TYPES
 from poolgrad_lowering.model.ir.tensors import constant_tensor
@@ -185,7 +185,7 @@ def is_inf(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> No
 
 
 def trilu(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> None:
-    """As `is_nan`. Matrices of known sizes have a mask; of others, the places of rows and columns are compared.
+    """As `is_nan`. Matrices of known sizes have a mask; of others, the numbers of rows and columns are compared.
 
     onnxruntime's Where makes 0.0 of −0.0.
     """
@@ -215,15 +215,14 @@ def _compared_places(value: str, shape: Sequence[int | str | None], first: int, 
     measured = None if writer.types.elements.get(value) == TensorProto.BOOL else value
 
     def numbers(axis: int) -> str:
-        name = shape[axis] or f"?{value}[{axis}]"
-        return need(places(Zeros(str(name), axis, rank, TensorProto.INT64), writer, measured) or None)
-
-    last = {axis: shape[axis] for axis in (rank - 2, rank - 1)}
-    found = {axis: numbers(axis) for axis, size in last.items() if not isinstance(size, int)}
-    for axis, size in last.items():
-        if isinstance(size, int):
+        if isinstance(size := shape[axis], int):
             known = np.arange(size).reshape(-1, *[1] * (rank - 1 - axis))
-            found[axis] = writer.constant(f"{value}/places", known)
+            return writer.constant(f"{value}/numbers", known)
+        name = size or f"?{value}[{axis}]"
+        return need(numbers_along(axis, rank, str(name), writer, measured))
+
+    unknown_first = sorted((rank - 2, rank - 1), key=lambda axis: isinstance(shape[axis], int))
+    found = {axis: numbers(axis) for axis in unknown_first}
     row, column = found[rank - 2], found[rank - 1]
     bound = min(max(first, -_FAR), _FAR) + (-1 if upper else 1)
     moved = writer.add("Add", [row, writer.vector([bound])], writer.name(f"{value}/diagonal"))
@@ -238,7 +237,7 @@ def like_an_input(node: NodeProto, attributes: Mapping[str, Any], writer: Writer
     """The provider takes no node of constants alone: an element of a graph input, expanded, has the same shape."""
     given, element = attributes.get("shape"), cast("int | None", TensorProto.FLOAT)
     if node.input:
-        require(writer.is_constant(node.input[0]))
+        require(node.input[0] in writer.folded)
         given, element = writer.types.sizes(node.input[0]), writer.types.elements.get(node.input[0])
     shape, element, one = need(given), need(element), need(writer.one_element)
     like = one

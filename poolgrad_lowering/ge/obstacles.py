@@ -16,11 +16,11 @@ from onnx import ModelProto, NodeProto, TensorProto
 from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.ge.registered import OPSETS, WITHOUT_PROTOTYPE, is_registered, is_taken
 from poolgrad_lowering.ge.rewrites import attributes_of
-from poolgrad_lowering.ge.values import DRAWN, SHAPE_OPERANDS, ValueTypes, is_known_shape
+from poolgrad_lowering.ge.values import SHAPE_OPERANDS, ValueTypes, folded
 from poolgrad_lowering.ge.window_rewrites import kernel_of
 from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle, Obstacle
 from poolgrad_lowering.model.diagnostics.text import operator_text
-from poolgrad_lowering.model.ir.graphs import HOLDERS, graphs, inputs_to_feed, is_standard, opset_of
+from poolgrad_lowering.model.ir.graphs import graphs, inputs_to_feed, is_standard, opset_of
 from poolgrad_lowering.model.ir.scopes import canonical_domain
 from poolgrad_lowering.model.ir.tensors import type_name
 
@@ -72,7 +72,7 @@ def find_obstacles(model: ModelProto, types: ValueTypes, use: Use) -> Iterator[N
     strange = {name for name, element in types.elements.items() if element not in _PLAIN_TYPES}
     strange |= {name for name, shape in types.shapes.items() if len(shape) > _LARGEST_RANK_OF_PRODUCTS}
     if use.is_cut:
-        constants = _folded(model, types)
+        constants = folded(model.graph, types)
         nodes = [node for node in nodes if not (node.output and constants.issuperset(node.output))]
         use = use._replace(constants=constants)
     for node in nodes:
@@ -85,16 +85,6 @@ def find_obstacles(model: ModelProto, types: ValueTypes, use: Use) -> Iterator[N
             yield obstacle(node, code, reason)
         for code, reason in _of_node(node, versions, functions, types, use):
             yield obstacle(node, code, reason)
-
-
-def _folded(model: ModelProto, types: ValueTypes) -> frozenset[str]:
-    """Return the values of the main graph that onnxruntime computes when it makes the session."""
-    found = {"", *types.constants}
-    for node in model.graph.node:
-        is_folded = is_standard(node) and node.op_type not in {*DRAWN, *HOLDERS} and found.issuperset(node.input)
-        if is_folded or is_known_shape(node, types):
-            found.update(node.output)
-    return frozenset(found)
 
 
 def obstacle(node: NodeProto, code: Obstacle, reason: str) -> NodeObstacle:

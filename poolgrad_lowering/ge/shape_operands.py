@@ -27,7 +27,7 @@ from poolgrad_lowering.ge.zeros import (
     factors_of,
     is_of_inputs,
     multiples,
-    places,
+    numbers_along,
     zeros_like_input,
 )
 from poolgrad_lowering.model.facts.known import by_rule, need, require
@@ -42,7 +42,7 @@ def write_numbers(node: NodeProto, attributes: Mapping[str, Any], writer: Writer
     operand = node.input[position]
     shape, made = need(writer.types.vectors.get(operand)), writer.producers.get(operand)
     require(shape and 0 not in shape)
-    require((made is not None and made.op_type == "Shape") or not writer.is_constant(operand))
+    require((made is not None and made.op_type == "Shape") or operand not in writer.folded)
     source = writer.types.shapes.get(node.input[0]) if position else ()
     if node.op_type == "Reshape":
         sizes = shape if -1 not in shape else writer.types.shapes.get(node.output[0], ())
@@ -107,8 +107,7 @@ def _write_rows(node: NodeProto, source: Sizes | None, shape: Sizes, writer: Wri
     rest, result, measured = need(all_numbers(shape[2:])), node.output[0], _measured(node, shape, writer)
     require(len(shape) > 1 and 0 not in rest and not any(isinstance(size, int) for size in shape[:2]))
     names = [f"?{measured}[{axis}]" if measured else str(shape[axis]) for axis in (0, 1)]
-    wanted = [Zeros(name, axis, 2, TensorProto.INT64) for axis, name in enumerate(names)]
-    row, column = (need(places(each, writer, measured) or None) for each in wanted)
+    row, column = (need(numbers_along(axis, 2, name, writer, measured)) for axis, name in enumerate(names))
     last = writer.slice(column, [-1], [LAST], [1], writer.name(f"{result}/last"))
     count = writer.add("Add", [last, writer.vector([1])], writer.name(f"{result}/count"))
     first = writer.add("Mul", [row, count], writer.name(f"{result}/first"))

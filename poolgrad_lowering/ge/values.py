@@ -17,7 +17,7 @@ from poolgrad_lowering.dialect.schemas import registered_schemas
 from poolgrad_lowering.model.facts.facts import Facts
 from poolgrad_lowering.model.facts.known import is_opaque
 from poolgrad_lowering.model.io.external_data import ExternalData
-from poolgrad_lowering.model.ir.graphs import graphs, is_standard
+from poolgrad_lowering.model.ir.graphs import HOLDERS, graphs, is_standard
 from poolgrad_lowering.model.ir.index import ModelIndex
 from poolgrad_lowering.model.ir.scopes import Scope, Value
 from poolgrad_lowering.model.ir.tensors import constant_tensor
@@ -100,6 +100,16 @@ def all_numbers(sizes: Sequence[int | str | None]) -> tuple[int, ...] | None:
 def is_known_shape(node: NodeProto, types: ValueTypes) -> bool:
     """Whether a node is a Shape that onnxruntime computes when it makes the session."""
     return node.op_type == "Shape" and bool(node.input) and types.sizes(node.input[0]) is not None
+
+
+def folded(graph: GraphProto, types: ValueTypes) -> frozenset[str]:
+    """Return the constants, and what a graph computes from them: onnxruntime does so when it makes the session."""
+    found = {"", *types.constants}
+    for node in graph.node:
+        is_folded = is_standard(node) and node.op_type not in {*DRAWN, *HOLDERS} and found.issuperset(node.input)
+        if is_folded or is_known_shape(node, types):
+            found.update(node.output)
+    return frozenset(found)
 
 
 def operands_of(node: NodeProto) -> dict[Part, str]:

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, helper
 
-from poolgrad_lowering.ge.values import DRAWN, ValueTypes, is_known_shape
+from poolgrad_lowering.ge.values import ValueTypes, folded
 from poolgrad_lowering.model.facts.known import require
 from poolgrad_lowering.model.ir.graph_writer import GraphWriter
-from poolgrad_lowering.model.ir.graphs import HOLDERS, is_standard, names_read
+from poolgrad_lowering.model.ir.graphs import names_read
 
 LAST = (1 << 63) - 1
 """The end of a Slice that takes everything from its start on, or of a Shape that has all sizes."""
@@ -91,18 +91,10 @@ class Writer(GraphWriter):
         self.types.learn(element, self.types.elements.get(whole), (1,))
         return element
 
-    def is_constant(self, value: str) -> bool:
-        """Whether a value is a constant, or is computed from constants: onnxruntime makes a constant of it."""
-        seen, pending = {value}, [value]
-        for name in pending:
-            node = self.producers.get(name)
-            if name in self.types.constants or (node is not None and is_known_shape(node, self.types)):
-                continue
-            if node is None or not is_standard(node) or node.op_type in {*DRAWN, *HOLDERS}:
-                return False
-            pending += [name for name in node.input if name and name not in seen]
-            seen.update(node.input)
-        return True
+    @cached_property
+    def folded(self) -> frozenset[str]:
+        """The values that onnxruntime computes when it makes the session, before the graph is rewritten."""
+        return folded(self._graph, self.types)
 
     def change(
         self,

@@ -134,14 +134,15 @@ def _zeros_of(multiple: int, value: str, held: int, wanted: Zeros, writer: Write
 _CUM_SUM_OPSET = 11
 
 
-def places(wanted: Zeros, writer: Writer, measured: str | None = None) -> str:
-    """Return the int64 numbers from 0 on along the axis, "" without zeros of that size."""
+def numbers_along(axis: int, rank: int, size: str, writer: Writer, measured: str | None = None) -> str | None:
+    """Return the int64 numbers from 0 on along one of `rank` axes, None where `zeros_like_input` finds no zeros."""
+    wanted = Zeros(size, axis, rank, TensorProto.INT64)
     zeros = zeros_like_input(wanted, writer, measured)
     if not zeros or writer.opset < _CUM_SUM_OPSET:
-        return ""
-    axis, step = writer.constant(f"{zeros}/axis", np.array(wanted.axis)), writer.vector([1])
+        return None
+    held, step = writer.constant(f"{zeros}/axis", np.array(axis)), writer.vector([1])
     one = writer.add("Add", [zeros, step], writer.name(f"{zeros}/one"))
-    number = writer.add("CumSum", [one, axis], writer.name(f"{zeros}/number"), exclusive=1)
+    number = writer.add("CumSum", [one, held], writer.name(f"{zeros}/number"), exclusive=1)
     for value in (one, number):
         writer.types.learn(value, wanted.element, writer.types.shapes.get(zeros))
     return number
