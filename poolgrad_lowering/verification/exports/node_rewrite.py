@@ -29,6 +29,8 @@ NUMBERS = (
     *(TensorProto.INT32, TensorProto.INT64),
 )
 """The element types of inputs that zeros are made of."""
+FAR = 2**63 - 1
+"""The end of a Slice that takes everything from its start on."""
 
 
 INNER = "\0"

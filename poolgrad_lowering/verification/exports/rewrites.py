@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,12 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering.model.ir.tensors import constant_tensor
 from poolgrad_lowering.verification.exports.gathered_pools import pool_rewrites, position_rewrites, start_rewrites
-from poolgrad_lowering.verification.exports.node_rewrite import NUMBERS, Context, GivenOperand, NodeRewrite
+from poolgrad_lowering.verification.exports.node_rewrite import FAR, NUMBERS, Context, GivenOperand, NodeRewrite
+from poolgrad_lowering.verification.exports.shape_rewrites import shape_rewrites
 from poolgrad_lowering.verification.graph.protos import attribute_values
-from poolgrad_lowering.verification.graph.types import AxisSize, factors_of, is_open, known_sizes, multiple_of
+from poolgrad_lowering.verification.graph.types import known_sizes
 from poolgrad_lowering.verification.operators.pool import same_pads
 
-_FAR = 2**63 - 1
 _FARTHEST = 2**62
 """A diagonal that no matrix reaches."""
 _FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
@@ -73,7 +73,7 @@ def _windows(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iter
 def _shape(node: NodeProto, held: Mapping[str, Any], _: Context) -> Iterator[NodeRewrite]:
     rewrite = NodeRewrite()
     whole = rewrite.inner(0, node, start=None, end=None)
-    yield rewrite.into(node.output[0], "Slice", whole, [held.get("start", 0)], [held.get("end", _FAR)], [0])
+    yield rewrite.into(node.output[0], "Slice", whole, [held.get("start", 0)], [held.get("end", FAR)], [0])
 
 
 def _gemm(node: NodeProto, _: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
@@ -222,7 +222,7 @@ def _pad(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator
     if not cut:
         yield NodeRewrite().same(node, node.input[0], widths, *value)
     if cut and held.get("mode", b"constant") == b"constant":
-        starts, ends = [max(-first[axis], 0) for axis in cut], [min(last[axis], 0) or _FAR for axis in cut]
+        starts, ends = [max(-first[axis], 0) for axis in cut], [min(last[axis], 0) or FAR for axis in cut]
         rewrite = NodeRewrite()
         yield rewrite.same(node, rewrite.add("Slice", node.input[0], starts, ends, cut), widths, *value)
         if not widths.any():
@@ -341,159 +341,6 @@ def _hard_swish(node: NodeProto, _: Mapping[str, Any], __: Context) -> Iterator[
     yield rewrite.into(node.output[0], "Mul", node.input[0], slope)
 
 
-def _to_numbers(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
-    """A shape as numbers: that of the result, with −1, 0 or 1 for sizes that follow from the input."""
-    position = 0 if node.op_type == "ConstantOfShape" else 1
-    result = context.types.get(context.measured.get(node.input[position], node.output[0]))
-    if result is None or result.dims is None or 0 in result.dims:
-        return
-    own = context.dims(node.input[0]) if position else ()
-    shape: list[AxisSize] = list(result.dims)
-    zeros = False
-    if node.op_type == "Reshape":
-        shape = _counted(shape, own)
-        unknown = [axis for axis, size in enumerate(shape) if not isinstance(size, int)]
-        if len(unknown) > 1:  # 0 is the size of the input on the same axis
-            known = [axis for axis in unknown if shape[axis] is not None]
-            kept = [axis for axis in known if shape[axis] in (own or ())[axis : axis + 1]]
-            shape, zeros = [0 if axis in kept else size for axis, size in enumerate(shape)], bool(kept)
-        if sum(not isinstance(size, int) for size in shape) == 1:
-            shape = list(_as_numbers(shape, -1))
-        yield from _aligned(node, own or (), result.dims)
-        yield from _rows(node, own or (), result.dims, context)
-    elif own is not None and len(own) <= len(shape):
-        aligned = [*[None] * (len(shape) - len(own)), *own]
-        if node.op_type == "Expand":
-            pairs = zip(shape, aligned, strict=True)
-            shape = [1 if isinstance(size, str) and size == of else size for size, of in pairs]
-        yield from _filled(node, held, result.dims, own, context)
-    if all(isinstance(size, int) for size in shape):
-        rewrite = NodeRewrite()
-        changes = {"allowzero": 0} if zeros else {}
-        yield rewrite.same(
-            node, *node.input[:position], np.array(shape, np.int64), *node.input[position + 1 :], **changes
-        )
-
-
-def _counted(shape: list[AxisSize], own: Sequence[AxisSize] | None) -> list[AxisSize]:
-    """Return the shape of a Reshape with its one size that inference does not name, which all the others leave."""
-    if own is None or None in own or sum(map(is_open, shape)) != 1:
-        return shape
-    named = [size for size in shape if not is_open(size)]
-    left = multiple_of(*("*".join(map(str, (1, *sizes))) for sizes in (own, named)))
-    return [left if left and is_open(size) else size for size in shape]  # 0 would be the size of the input
-
-
-def _aligned(node: NodeProto, own: Sequence[AxisSize], shape: Sequence[AxisSize]) -> Iterator[NodeRewrite]:
-    """A Reshape of a value with axes of size 1, or to one with such: 0 is the size that it has on the same axis."""
-    count = len(shape) - len(own)
-    for kept in range(1, min(len(own), len(shape))):
-        longer = shape if count > 0 else own
-        if own[-kept:] != shape[-kept:] or None in shape[-kept:]:
-            break
-        axes = np.arange(len(longer) - kept - abs(count), len(longer) - kept)
-        ones: list[AxisSize] = [1] * abs(count)
-        before = [*own[:-kept], *ones, *own[-kept:]] if count > 0 else list(own)
-        after = [*shape[:-kept], *ones, *shape[-kept:]] if count < 0 else list(shape)
-        pairs = zip(after, before, strict=True)
-        zeros = [0 if not isinstance(size, int) and size == of else size for size, of in pairs]
-        numbers = np.array(_as_numbers(zeros, -1), np.int64)
-        rewrite = NodeRewrite()
-        if count > 0:
-            rewrite.into(node.output[0], "Reshape", rewrite.add("Unsqueeze", node.input[0], axes), numbers)
-        else:
-            rewrite.into(node.output[0], "Squeeze", rewrite.add("Reshape", node.input[0], numbers), axes)
-        if count and list(numbers).count(-1) <= 1:
-            yield rewrite
-
-
-def _rows(
-    node: NodeProto, own: Sequence[AxisSize], shape: Sequence[AxisSize], context: Context
-) -> Iterator[NodeRewrite]:
-    """A Reshape to (N, M, …) is row i · M + j of (N·M, R) at i and j, with R the number of elements behind N and M."""
-    rest, measured = known_sizes(shape[2:]), context.measured_by(node.input[1])
-    if len(shape) < 2 or rest is None or any(isinstance(size, int) for size in shape[:2]):
-        return
-    sources = [context.sources(axis, None if measured else shape[axis], measured) for axis in (0, 1)]
-    if not all(sources):
-        return
-    rewrite = NodeRewrite()
-    row, column = (rewrite.places(axis, 2, found) for axis, found in enumerate(sources))
-    count = rewrite.add("Add", rewrite.add("Slice", column, [-1], [_FAR], [1]), [1])
-    index = rewrite.add("Add", rewrite.add("Mul", row, count), column)
-    flat, value, is_flat = [math.prod(rest)] if rest else [], node.input[0], bool(own) and list(own[1:]) == rest
-    if not is_flat:
-        value = rewrite.add("Reshape", value, [-1, *flat])
-    if is_flat or flat == rest:
-        yield rewrite.into(node.output[0], "Gather", value, index, axis=0)
-    else:
-        yield rewrite.into(node.output[0], "Reshape", rewrite.add("Gather", value, index, axis=0), [0, 0, *rest])
-
-
-def _filled(
-    node: NodeProto, held: Mapping[str, Any], shape: Sequence[AxisSize], own: Sequence[AxisSize], context: Context
-) -> Iterator[NodeRewrite]:
-    """A value minus zeros, which have sizes of the graph's inputs, or of the value whose shape it is.
-
-    Nothing is less than itself, and false is 0. A product of sizes is an axis for each factor until the last node, or
-    one axis, as the zeros are.
-    """
-    own = [1] * (len(shape) - len(own)) + list(own)
-    pairs = zip(shape, own, strict=True)
-    factors = [[size] if size == of or context.input_with_size(size) else factors_of(size) for size, of in pairs]
-    whole: list[list[AxisSize]] = [[size] for size in shape]
-    for each in (factors, whole) if factors != whole else (whole,):
-        yield from _filled_along(node, held, (shape, own), each, context)
-
-
-def _filled_along(
-    node: NodeProto,
-    held: Mapping[str, Any],
-    shapes: tuple[Sequence[AxisSize], Sequence[AxisSize]],
-    factors: Sequence[Sequence[AxisSize]],
-    context: Context,
-) -> Iterator[NodeRewrite]:
-    """The same for these factors of each size of the result, which are axes of the value until the last node."""
-    shape, own = shapes
-    sizes = [size for each in factors for size in each]
-    is_split = len(sizes) > len(shape)
-    own = [theirs for each, theirs in zip(factors, own, strict=True) for _ in each]
-    measured = None if is_split else context.measured_by(node.input[node.op_type == "Expand"])
-    wanted = [axis for axis, size in enumerate(sizes) if not isinstance(size, int) and size != own[axis]]
-    if any(own[axis] != 1 for axis in wanted):
-        return
-    rewrite = NodeRewrite()
-    value, element = node.input[0], context.element(node.input[0])
-    if node.op_type == "ConstantOfShape":
-        stored = held.get("value")
-        value = rewrite.value(np.zeros(1, np.float32) if stored is None else numpy_helper.to_array(stored))
-        element = TensorProto.FLOAT if stored is None else stored.data_type
-    if not wanted or element not in (*NUMBERS, TensorProto.BOOL):
-        return
-    sources = {axis: context.sources(axis, sizes[axis], measured) for axis in wanted}
-    if not all(sources.values()):
-        return
-    zeros = [rewrite.zeros_of(axis, len(sizes), found, element) for axis, found in sources.items()]
-    joins = "Or" if element == TensorProto.BOOL else "Sub"
-    steps: list[tuple[str, GivenOperand]] = [(joins, zero) for zero in zeros]
-    if is_split and set(own) != {1}:
-        steps.insert(0, ("Reshape", _as_numbers(own, -1)))
-    numbers_of_all = _as_numbers(sizes, 1)
-    if _as_numbers(own, 1) != numbers_of_all:
-        steps.append(("Expand", numbers_of_all))
-    if is_split:
-        steps.append(("Reshape", _as_numbers(shape, -1)))
-    for op_type, operand in steps:
-        value = rewrite.add(op_type, value, operand)
-    rewrite.nodes[-1].output[:] = node.output
-    yield rewrite
-
-
-def _as_numbers(sizes: Sequence[AxisSize], unknown: int) -> list[int]:
-    """Return the sizes with a number in place of those that are not known."""
-    return [size if isinstance(size, int) else unknown for size in sizes]
-
-
 _REWRITES: Mapping[str, Callable[[NodeProto, Mapping[str, Any], Context], Iterator[NodeRewrite]]] = {
     **dict.fromkeys(("ArgMin", "TopK"), _indices),
     **dict.fromkeys(("AveragePool", "Conv", "ConvTranspose"), _windows),
@@ -501,7 +348,7 @@ _REWRITES: Mapping[str, Callable[[NodeProto, Mapping[str, Any], Context], Iterat
     "CastLike": _cast_like,
     "Clip": _clip,
     "Constant": _constant,
-    **dict.fromkeys(("ConstantOfShape", "Expand", "Reshape"), _to_numbers),
+    **dict.fromkeys(("ConstantOfShape", "Expand", "Reshape"), shape_rewrites),
     "Dropout": _dropout,
     "Gemm": _gemm,
     "GlobalMaxPool": _global_max_pool,

@@ -10,7 +10,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper
 
 from poolgrad_lowering import lower, verify
-from poolgrad_lowering.verification.exports.rewrites import _counted
+from poolgrad_lowering.verification.exports.shape_rewrites import _counted
 from poolgrad_lowering.verification.graph.flat import main_unit
 from poolgrad_lowering.verification.graph.types import AxisSize, function_types, multiple_of, tensor_types
 from tests.pool_graphs import parse
