@@ -24,12 +24,12 @@ LINES = {
     "compiler": 7_659,
     "dialect": 2_236,
     "entry": 3_715,
-    "ge": 3_580,
+    "ge": 3_600,
     "model": 7_652,
     "report": 1_939,
     "standard": 3_045,
     "torch": 10_017,
-    "verification": 7_145,
+    "verification": 7_155,
 }
 """The most lines of each room's Python."""
 FLOORS = {name: floor for floor, names in enumerate(rooms.ORDER) for name in names}

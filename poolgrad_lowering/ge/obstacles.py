@@ -17,7 +17,7 @@ from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.ge.registered import OPSETS, WITHOUT_PROTOTYPE, is_registered, is_taken
 from poolgrad_lowering.ge.rewrites import attributes_of
 from poolgrad_lowering.ge.values import SHAPE_OPERANDS, ValueTypes, folded
-from poolgrad_lowering.ge.window_rewrites import kernel_of
+from poolgrad_lowering.ge.window_rewrites import LARGEST_KERNEL, LARGEST_STRIDE, is_large_average, kernel_of
 from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle, Obstacle
 from poolgrad_lowering.model.diagnostics.text import operator_text
 from poolgrad_lowering.model.ir.graphs import graphs, inputs_to_feed, is_standard, opset_of
@@ -27,14 +27,11 @@ from poolgrad_lowering.model.ir.tensors import type_name
 _MAX_POOL_AXES = 3
 """The spatial axes of the parser's MaxPool, at most. With fewer, the plugin makes a 2-D pool without dilation."""
 
-_LARGEST_STRIDE = 63
-"""Of a 2-D pool on a core, where the product limits windows too."""
-
 _OF_WINDOWS = ("pads", "strides", "dilations")
 """The attributes of which the plugin of Conv needs one, if there is no kernel_shape."""
 
-_LARGEST_KERNEL, _LARGEST_KERNEL_3D = 255, 511
-"""Of a convolution along one axis, as CANN documents Conv2D and Conv3D; pads and dilations are those of Conv2D too."""
+_LARGEST_KERNEL_3D = 511
+"""Of a convolution along one axis, as CANN documents Conv3D."""
 
 _LARGEST_RANK, _LARGEST_RANK_OF_PRODUCTS = 8, 6
 """As CANN documents most operators that have a limit, and BatchMatMulV2."""
@@ -166,12 +163,12 @@ def _max_pool(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes,
     if len(kernel) < _MAX_POOL_AXES and any(number != 1 for number in dilations):
         yield Obstacle.DROPPED_DILATION, f"its dilations are {list(dilations)}"
     is_flat, core = len(kernel) < _MAX_POOL_AXES, use.core_window
-    is_large = core is not None and (math.prod(kernel) > core or max(strides, default=1) > _LARGEST_STRIDE)
+    is_large = core is not None and (math.prod(kernel) > core or max(strides, default=1) > LARGEST_STRIDE)
     is_padded = attributes.get("auto_pad", b"").startswith(b"SAME") or any(attributes.get("pads", ()))
     if is_flat and is_large and (is_padded or attributes.get("ceil_mode", 0)):
         yield Obstacle.LARGE_WINDOW, f"its kernel is {kernel}, its strides are {strides or 1}"
     is_limited = not is_flat and (use.is_cut or core is not None)
-    if is_limited and (math.prod(kernel) > _LARGEST_KERNEL or max(strides, default=1) > _LARGEST_STRIDE):
+    if is_limited and (math.prod(kernel) > LARGEST_KERNEL or max(strides, default=1) > LARGEST_STRIDE):
         yield Obstacle.LARGE_KERNEL, f"its kernel is {kernel}, its strides are {strides or 1}"
     if is_limited and types.elements.get(node.input[0]) == TensorProto.BFLOAT16:
         yield Obstacle.KERNEL_TYPE, f"'{node.input[0]}' is bfloat16"
@@ -191,12 +188,12 @@ def _convolution(node: NodeProto, attributes: Mapping[str, Any], types: ValueTyp
         return
     kernel = kernel or []
     is_volume = len(kernel) == _MAX_POOL_AXES
-    largest = _LARGEST_KERNEL_3D if is_volume and use.core_window is not None else _LARGEST_KERNEL
+    largest = _LARGEST_KERNEL_3D if is_volume and use.core_window is not None else LARGEST_KERNEL
     if is_volume and node.op_type == "ConvTranspose":
         for name, plain in {"dilations": 1, "output_padding": 0}.items():
             if any(number != plain for number in attributes.get(name, ())):
                 yield Obstacle.TRANSPOSED_VOLUME, f"its {name} are {list(attributes[name])}"
-    limits = {"strides": _LARGEST_STRIDE, "pads": _LARGEST_KERNEL, "dilations": _LARGEST_KERNEL}
+    limits = {"strides": LARGEST_STRIDE, "pads": LARGEST_KERNEL, "dilations": LARGEST_KERNEL}
     given = [(f"{name} are", attributes.get(name, ()), most) for name, most in limits.items()]
     for what, numbers, most in (("kernel is", kernel, largest), *given):
         if max(numbers, default=1) > most:
@@ -205,9 +202,9 @@ def _convolution(node: NodeProto, attributes: Mapping[str, Any], types: ValueTyp
 
 
 def _average_pool(node: NodeProto, attributes: Mapping[str, Any], types: ValueTypes, use: Use) -> Found:
-    kernel, strides = attributes.get("kernel_shape", ()), attributes.get("strides", ())
-    if math.prod(kernel) > _LARGEST_KERNEL or max(strides, default=1) > _LARGEST_STRIDE:
-        yield Obstacle.LARGE_KERNEL, f"its kernel is {list(kernel)}, its strides are {list(strides) or 1}"
+    if is_large_average(attributes):
+        kernel, strides = (list(attributes.get(name, ())) for name in ("kernel_shape", "strides"))
+        yield Obstacle.LARGE_KERNEL, f"its kernel is {kernel}, its strides are {strides or 1}"
     yield from _same_lower(node, attributes, types, use)
 
 

@@ -71,7 +71,7 @@ _REWRITES_OF_CUT_GRAPHS: dict[str, Rewrite] = {
 
 _REWRITES: dict[str, Rewrite] = {
     **dict.fromkeys(("ArgMin", "TopK"), index_rewrites.wide_indices),
-    **dict.fromkeys(("AveragePool", "MaxPool"), window_rewrites.pool),
+    "AveragePool": window_rewrites.average_pool,
     "BatchNormalization": numeric_rewrites.batch_normalization,
     "CastLike": numeric_rewrites.cast_like,
     "Clip": numeric_rewrites.clip,
@@ -82,6 +82,7 @@ _REWRITES: dict[str, Rewrite] = {
     "GlobalMaxPool": window_rewrites.global_max_pool,
     "HardSwish": numeric_rewrites.hard_swish,
     **dict.fromkeys(("LogSoftmax", "Softmax"), numeric_rewrites.softmax),
+    "MaxPool": window_rewrites.max_pool,
     "Mod": numeric_rewrites.mod,
     "Pad": window_rewrites.pad,
     **dict.fromkeys(numeric_rewrites.PARTS, numeric_rewrites.in_parts),

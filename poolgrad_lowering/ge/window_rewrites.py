@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,11 @@ _VOLUME = 3
 """The axes of a convolution whose layout the plugin reads from strides, dilations or pads."""
 
 _UNSET = b"NOTSET"
+
+LARGEST_KERNEL = 255
+"""Of Conv2D and its pads and dilations along one axis, as CANN documents them; of all axes of a pool together."""
+LARGEST_STRIDE = 63
+"""Of Conv2D, and of a 2-D pool on a core."""
 
 
 def convolution(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> None:
@@ -40,10 +46,26 @@ def convolution(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) 
     writer.change(node, wanted)
 
 
-def pool(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> None:
+def max_pool(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> None:
     """The plugins take SAME_LOWER for SAME_UPPER, and that of MaxPool refuses Indices and drops dilations."""
-    if node.op_type != "MaxPool" or not write_pool(node, attributes, writer):
+    if not write_pool(node, attributes, writer):
         writer.change(node, _written_pads(node, attributes, writer.types))
+
+
+def average_pool(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> None:
+    """As `max_pool`. Averages of whole planes that are larger than CANN's windows are means, in another order."""
+    kernel, sizes = attributes.get("kernel_shape"), writer.types.sizes(node.input[0], 2)
+    is_whole = kernel and sizes == tuple(kernel) and not any(attributes.get("pads", ()))
+    if is_whole and is_large_average(attributes) and attributes.get("auto_pad", _UNSET) in (_UNSET, b"VALID"):
+        writer.reduce("ReduceMean", node.input[0], range(2, 2 + len(kernel)), node.output[0])
+    else:
+        writer.change(node, _written_pads(node, attributes, writer.types))
+
+
+def is_large_average(attributes: Mapping[str, Any]) -> bool:
+    """Whether the windows or the strides of an average pool are larger than CANN documents."""
+    kernel, strides = attributes.get("kernel_shape", ()), attributes.get("strides", ())
+    return math.prod(kernel) > LARGEST_KERNEL or max(strides, default=1) > LARGEST_STRIDE
 
 
 def global_max_pool(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> None:

@@ -91,7 +91,7 @@ class Obstacle(Diagnostic):
     LARGE_KERNEL = (
         "The windows of a convolution or a pool are larger than CANN documents: a kernel of 255 along an axis, over "
         "three axes 511 on Atlas A2 and A3, a stride of 63, pads and dilations of 255, a pool of 255 elements.",
-        'In PyTorch, leave `weight_gradient` at "by_shape"; in place of a pool of whole planes take their mean.',
+        'In PyTorch, leave `weight_gradient` at "by_shape". Averages of whole planes of known sizes become means.',
         Severity.WARNING,
     )
     LARGE_RANK = (

@@ -36,7 +36,7 @@ from poolgrad_lowering.verification.graph.input_roles import ATEN
 from poolgrad_lowering.verification.graph.matching import Match
 from poolgrad_lowering.verification.graph.types import TensorTypes, tensor_types
 
-_ROUNDED = ("BatchNormalization", "Dropout")
+_ROUNDED = ("AveragePool", "BatchNormalization", "Dropout")
 """Operators with rewrites whose results are rounded otherwise, or have other random numbers."""
 
 

@@ -70,6 +70,23 @@ def _windows(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iter
     yield NodeRewrite().same(node, **written, auto_pad="NOTSET", pads=[*begins, *ends])
 
 
+def _average_pool(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
+    """One window without padding is the mean of a plane."""
+    yield from _windows(node, held, context)
+    is_padded = any(held.get("pads", ())) or held.get("auto_pad", b"NOTSET") not in (b"NOTSET", b"VALID")
+    if not is_padded and context.sizes(node.input[0], 2) == list(held["kernel_shape"]):
+        yield from _of_planes("ReduceMean", node, context)
+
+
+def _of_planes(op_type: str, node: NodeProto, context: Context) -> Iterator[NodeRewrite]:
+    """A reduction of all axes from 2 on; onnxruntime adds up means in another order."""
+    rank, rewrite = context.rank(node.input[0]), NodeRewrite(rounded=op_type == "ReduceMean")
+    if rank is not None:
+        rewrite.reduction(op_type, node.input[0], list(range(2, rank)), as_attribute=context.opset < 18)
+        rewrite.nodes[-1].output[:] = node.output
+        yield rewrite
+
+
 def _shape(node: NodeProto, held: Mapping[str, Any], _: Context) -> Iterator[NodeRewrite]:
     rewrite = NodeRewrite()
     whole = rewrite.inner(0, node, start=None, end=None)
@@ -82,14 +99,6 @@ def _gemm(node: NodeProto, _: Mapping[str, Any], context: Context) -> Iterator[N
     if element in _FLOATS and not any(node.input[2:]):
         zero = np.array([-0.0], helper.tensor_dtype_to_np_dtype(element))
         yield NodeRewrite().same(node, *node.input[:2], zero, beta=1.0)
-
-
-def _global_max_pool(node: NodeProto, _: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
-    rank, rewrite = context.rank(node.input[0]), NodeRewrite()
-    if rank is not None:
-        rewrite.reduction("ReduceMax", node.input[0], list(range(2, rank)), as_attribute=context.opset < 18)
-        rewrite.nodes[-1].output[:] = node.output
-        yield rewrite
 
 
 def _softmax(node: NodeProto, held: Mapping[str, Any], context: Context) -> Iterator[NodeRewrite]:
@@ -343,15 +352,16 @@ def _hard_swish(node: NodeProto, _: Mapping[str, Any], __: Context) -> Iterator[
 
 _REWRITES: Mapping[str, Callable[[NodeProto, Mapping[str, Any], Context], Iterator[NodeRewrite]]] = {
     **dict.fromkeys(("ArgMin", "TopK"), _indices),
-    **dict.fromkeys(("AveragePool", "Conv", "ConvTranspose"), _windows),
+    "AveragePool": _average_pool,
     "BatchNormalization": _batch_normalization,
     "CastLike": _cast_like,
     "Clip": _clip,
     "Constant": _constant,
+    **dict.fromkeys(("Conv", "ConvTranspose"), _windows),
     **dict.fromkeys(("ConstantOfShape", "Expand", "Reshape"), shape_rewrites),
     "Dropout": _dropout,
     "Gemm": _gemm,
-    "GlobalMaxPool": _global_max_pool,
+    "GlobalMaxPool": lambda node, _, context: _of_planes("ReduceMax", node, context),
     "HardSwish": _hard_swish,
     **dict.fromkeys(("LogSoftmax", "Softmax"), _softmax),
     "IsInf": _is_inf,

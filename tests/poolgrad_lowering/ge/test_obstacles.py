@@ -170,7 +170,7 @@ a large kernel: large-kernel
 a large stride: large-kernel
     g (float[1,1,300] X, float[1,1,3] W) => (Y) { [conv] Y = Conv<strides = [64]>(X, W) }
 a large average: large-kernel
-    g (float[1,1,16,16] X) => (Y) { [pool] Y = AveragePool<kernel_shape = [16, 16]>(X) }
+    g (float[1,1,16,17] X) => (Y) { [pool] Y = AveragePool<kernel_shape = [16, 16]>(X) }
 dilations of a transposed convolution over three axes: transposed-volume
     g (float[1,1,3,3,3] X, float[1,1,2,2,2] W) => (Y) { [up] Y = ConvTranspose<dilations=[2,1,1]>(X, W) }
 more output_padding than pads: transposed-volume

@@ -163,6 +163,36 @@ def test_an_export_has_nothing_left_to_write(model: ModelProto) -> None:
     assert again.model == export.model
 
 
+LARGE_AVERAGES = graph_table(
+    """
+a large average of planes: ReduceMean
+    g (float[N,2,16,16] X) => (Y) { Y = AveragePool<kernel_shape = [16, 16], strides = [16, 16]>(X) }
+a large average of rows, opset 18: ReduceMean
+    g (float[2,3,512] X) => (Y) { Y = AveragePool<kernel_shape = [512], ceil_mode = 1>(X) }
+a large average of volumes: ReduceMean
+    g (float[1,2,8,4,16] X) => (Y) { Y = AveragePool<kernel_shape = [8, 4, 16], auto_pad = "VALID">(X) }
+a large stride: ReduceMean
+    g (float[2,3,64] X) => (Y) { Y = AveragePool<kernel_shape = [64], strides = [64]>(X) }
+an average of planes that CANN takes: AveragePool
+    g (float[2,3,8,16] X) => (Y) { Y = AveragePool<kernel_shape = [8, 16]>(X) }
+a large average of parts: AveragePool
+    g (float[2,3,16,32] X) => (Y) { Y = AveragePool<kernel_shape = [16, 16], strides = [1, 16]>(X) }
+a large average beside padding: AveragePool
+    g (float[2,3,256] X) => (Y) { Y = AveragePool<kernel_shape = [256], pads = [0, 1]>(X) }
+"""
+)
+
+
+@pytest.mark.parametrize(("model", "expected"), LARGE_AVERAGES.values(), ids=LARGE_AVERAGES)
+def test_a_large_average_of_whole_planes_is_a_mean(model: ModelProto, expected: str) -> None:
+    export = export_cann(model)
+    assert operators(export.model) == expected.split()
+    feeds = {"X": np.random.default_rng(0).integers(-99, 99, random_feeds(model)["X"].shape).astype(np.float32)}
+    for found, wanted in zip(run(export.model, feeds), run(model, feeds), strict=True):
+        assert_same_bits(found, wanted)  # sums of small integers are exact in any order
+    assert verify(model, export.model).proven
+
+
 TESTED = "g (float[2,3] X) => (bool[2,3] Y) { Z = Log(X) N = Neg(Z) M = Div(N, N) Y = TEST(M) }"
 FORMS_OF_GRAPH_MODE = {
     "a test for NaN": (parse(TESTED.replace("TEST", "IsNaN")), ["Equal", "Not"]),
