@@ -54,8 +54,8 @@ def max_pool(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> 
 
 def average_pool(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> None:
     """As `max_pool`. Averages of whole planes that are larger than CANN's windows are means, in another order."""
-    kernel, sizes = attributes.get("kernel_shape"), writer.types.sizes(node.input[0], 2)
-    is_whole = kernel and sizes == tuple(kernel) and not any(attributes.get("pads", ()))
+    kernel, sizes = tuple(attributes.get("kernel_shape", ())), writer.types.sizes(node.input[0], 2)
+    is_whole = sizes == kernel and not any(attributes.get("pads", ()))
     if is_whole and is_large_average(attributes) and attributes.get("auto_pad", _UNSET) in (_UNSET, b"VALID"):
         writer.reduce("ReduceMean", node.input[0], range(2, 2 + len(kernel)), node.output[0])
     else:
