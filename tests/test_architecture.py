@@ -25,7 +25,7 @@ LINES = {
     "dialect": 2_236,
     "entry": 3_715,
     "ge": 3_600,
-    "model": 7_652,
+    "model": 7_661,
     "report": 1_939,
     "standard": 3_045,
     "torch": 10_017,

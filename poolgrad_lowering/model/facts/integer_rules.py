@@ -7,8 +7,10 @@ All rules handle scalars and vectors only, flattened, because no tensor of highe
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from functools import partial
+from itertools import starmap
 
 from onnx import TensorProto, numpy_helper
 
@@ -100,20 +102,25 @@ def _int_multiply(known: Known, node: Node) -> Shape:
     return _kept(tuple(map(size, _pairs(known, node))), known.element_type(node.input(0)))
 
 
-def _int_subtract(known: Known, node: Node) -> Shape:
-    """Return the differences of numbers."""
-    pairs = _pairs(known, node)
-    require(all(dim.static is not None for pair in pairs for dim in pair))
-    return _kept(
-        static_dims(left.coefficient - right.coefficient for left, right in pairs), known.element_type(node.input(0))
-    )
+def _of_numbers(compute: Callable[[int, int], int], known: Known, node: Node) -> Shape:
+    """Return what is computed of each pair of numbers."""
+    pairs = [(need(left.static), need(right.static)) for left, right in _pairs(known, node)]
+    return _kept(static_dims(starmap(compute, pairs)), known.element_type(node.input(0)))
 
 
 def _int_divide(known: Known, node: Node) -> Shape:
-    """Return the quotient of two numbers, neither of which is negative, if it is exact."""
+    """Return the quotient of two numbers, neither of which is negative: of symbolic ones, if it is exact."""
     left, right = need(known.integers(node.input(0))), need(known.integers(node.input(1)))
     require(len(left) == len(right) == 1 and min(left + right)[0] >= 0)
+    if left[0].static is not None and right[0].static:
+        return static_dims([left[0].static // right[0].static])
     return (need(left[0].divided_by(right[0])),)
+
+
+def _int_remainder(known: Known, node: Node) -> Shape:
+    divisors = need(known.integers(node.input(1)))
+    require(not integer(node, "fmod") and all((dim.static or 0) > 0 for dim in divisors))
+    return _of_numbers(operator.mod, known, node)
 
 
 def _int_maximum(known: Known, node: Node) -> Shape:
@@ -187,19 +194,21 @@ def _int_broadcast_axes(position: int, known: Known, node: Node) -> Shape:
 
 INTEGER_RULES: dict[str, Callable[[Known, Node], Shape | None]] = {
     **dict.fromkeys(("Identity", "Squeeze"), lambda known, node: known.integers(node.input(0))),
+    "Add": partial(_of_numbers, operator.add),
     "Cast": lambda known, node: _kept(need(known.integers(node.input(0))), integer(node, "to")),
     "Concat": _int_concat,
     "ConstantOfShape": _int_filled,
     "Div": _int_divide,
     "Gather": _int_gather,
     "Max": _int_maximum,
+    "Mod": _int_remainder,
     "Mul": _int_multiply,
     "ReduceProd": _int_product,
     "Reshape": _int_reshape,
     "Shape": dims_taken,
     "Size": lambda known, node: (size(need(known.shape(node.input(0)))),),
     "Slice": _int_slice,
-    "Sub": _int_subtract,
+    "Sub": partial(_of_numbers, operator.sub),
     "Unsqueeze": _int_unsqueeze,
     "Where": _int_where,
 }

@@ -82,6 +82,10 @@ FORMS: dict[str, tuple[str, list[str]]] = {
         "A = Concat<axis = 0>(X, X) S = Shape(A) C = ConstantOfShape(S) Y = Add(A, C)",
         [*ZERO, "Sub", "Expand", "Reshape", "Add"]),
     "sizes that are 1 in the shape": (f"{N} S = Concat<axis = 0>(N, one, one) Y = Expand(X, S)", ["Expand"]),
+    "half of an axis that is rounded up, as torch.chunk writes it": (
+        f"D = Shape<start = 2>(Z) E = Add(D, one) F = Div(E, two) A = Slice(Z, zero, F, two) B = Neg(A) {N}"
+        " S = Concat<axis = 0>(N, F, last) Y = Reshape(B, S)",
+        ["Add", "Div", "Slice", "Neg", "Reshape"]),
     "a size that the value has": (f"{N} S = Concat<axis = 0>(two, N, three, two) Y = Expand(X, S)", ["Expand"]),
     "a size of the value whose shape it is": (
         "A = NonZero(X) S = Shape(A) B = Expand(c, S) Y = Mul(B, B)", ["NonZero", *ZERO, "Sub", "Expand", "Mul"]),
@@ -114,6 +118,7 @@ FORMS: dict[str, tuple[str, list[str]]] = {
 DECLARED: dict[str, dict[str, list[str | int]]] = {
     "sizes on other axes of the input, beside one that follows": {"C": ["2*N", "M", 2], "Y": ["N", 2, "M", 2]},
     "a size before a Pad that a Slice takes away": {"A": ["N", "M", 4]},
+    "half of an axis that is rounded up, as torch.chunk writes it": {"A": ["N", "M", 2], "Y": ["N", 2, "M"]},
     "a size that a Slice takes whole": {"A": ["N", "M", 4]},
     "a product": {"Y": [2, "3*N"]},
     "two sizes that follow": {"Y": ["2*N", "2*M"]},

@@ -17,17 +17,20 @@ from tests.pool_graphs import main_value, parse
 
 SIZES = {"N": 3, "C": 2, "H": 5}
 CASES = [
+    ("Add", "a = Constant<value_ints = [3, 1, -2]>() b = Constant<value_int = 4>() Y = Add(b, a)", 16),
     ("Cast", "s = Shape(X) Y = Cast<to = 6>(s)", 16),
     ("Cast", "s = Shape(X) t = Cast<to = 6>(s) Y = Cast<to = 7>(t)", 16),
     ("Concat", "s = Shape(X) c = Constant<value_ints = [-1, 7]>() Y = Concat<axis = 0>(s, c, s)", 16),
     ("Div", "s = Size(X) c = Constant<value_int = 7>() Y = Div(s, c)", 16),
     ("Div", "s = Size(X) i = Constant<value_int = 0>() n = Shape(X) d = Gather(n, i) Y = Div(s, d)", 16),
+    ("Div", "a = Constant<value_int = 9>() b = Constant<value_int = 2>() Y = Div(a, b)", 16),
     *(("Gather", f"s = Shape(X) i = Constant<value_int = {at}>() Y = Gather(s, i)", 16) for at in (-4, -1, 0, 3)),
     ("Gather", "s = Shape(X) i = Constant<value_ints = [2, 0, -1, 2]>() Y = Gather(s, i)", 16),
     ("Identity", "s = Shape(X) Y = Identity(s)", 16),
     ("Max", "s = Shape(X) Y = Max(s)", 16),
     ("Max", "s = Shape(X) Y = Max(s, s, s)", 16),
     ("Max", "a = Constant<value_ints = [3, 1, -2]>() b = Constant<value_ints = [2, 5, -7]>() Y = Max(a, b)", 16),
+    ("Mod", "a = Constant<value_ints = [7, 9, -4]>() b = Constant<value_int = 3>() Y = Mod(a, b)", 16),
     ("Mul", "s = Shape(X) Y = Mul(s, s)", 16),
     ("Mul", "s = Shape(X) c = Constant<value_int = 4>() Y = Mul(c, s)", 16),
     ("Mul", "s = Shape(X) c = Constant<value_ints = [4]>() Y = Mul(s, c)", 16),
@@ -85,8 +88,11 @@ NOTHING = [
     ("s = Shape(X) Y = Cast<to = 1>(s)", 16),
     ("s = Shape(X) i = Constant<value_int = 4>() Y = Gather(s, i)", 16),
     ("s = Shape(X) i = Shape(nobody) Y = Gather(s, i)", 16),
-    ("s = Size(X) c = Constant<value_int = 4>() Y = Div(s, c)", 16),
     ("s = Size(X) c = Constant<value_int = 0>() Y = Div(s, c)", 16),
+    ("s = Shape(X) c = Constant<value_int = 0>() Y = Mod(s, c)", 16),
+    ("s = Shape(X) c = Constant<value_int = -2>() Y = Mod(s, c)", 16),
+    ("s = Shape(X) c = Constant<value_int = 2>() Y = Mod<fmod = 1>(s, c)", 16),
+    ("c = Constant<value_ints = [9223372036854775807]>() Y = Add(c, c)", 16),
     ("s = Size(X) c = Constant<value_int = -7>() Y = Div(s, c)", 16),
     ("s = Shape(X) Y = Div(s, s)", 16),
     ("s = Shape(X) c = Constant<value_ints = [2, 2]>() Y = Mul(s, c)", 16),
@@ -151,9 +157,16 @@ def test_symbolic(op_type: str, nodes: str, opset: int) -> None:
     assert values == actual(nodes, opset)
 
 
-def test_the_larger_of_a_number_and_a_symbol_is_not_known() -> None:
-    nodes = "s = Shape(X) c = Constant<value_ints = [1, 1, 1, 1]>() Y = Max(s, c)"
+@pytest.mark.parametrize("op_type", ["Add", "Max", "Mod", "Sub"])
+def test_a_symbol_beside_a_number_is_not_known(op_type: str) -> None:
+    nodes = f"s = Shape(X) c = Constant<value_ints = [1, 1, 1, 1]>() Y = {op_type}(s, c)"
     assert known_integers(nodes, 16, "3,2,5,7") is not None
+    assert known_integers(nodes, 16, "N,2,5,7") is None
+
+
+def test_the_quotient_of_a_symbol_is_exact() -> None:
+    nodes = "s = Size(X) c = Constant<value_int = 4>() Y = Div(s, c)"
+    assert known_integers(nodes, 16, "3,2,5,7") == (Dim(52),)
     assert known_integers(nodes, 16, "N,2,5,7") is None
 
 
