@@ -6,7 +6,7 @@ IN := $(PYTHON) tools/environments.py
 
 .DEFAULT_GOAL := help
 .PHONY: help sessions demo train-demo quick test test-long test-oldest test-matrix wheel clean
-.PHONY: check format docs bench wheels replay mutate fuzz fuzz-tools fuzz-bytes
+.PHONY: check format docs bench coverage wheels replay mutate fuzz fuzz-tools fuzz-bytes
 
 help: ## list the targets
 	@grep -E '^[a-z0-9%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -51,11 +51,12 @@ check: ## lint, formatting, types; warnings of the C++ compiler are errors in ev
 format: ## bring all sources into their format
 docs: ## write the pages that are generated from the code, and the site of all pages to build/site
 bench: ## measure everything beside other packages, and write docs/benchmarks.md (a large download)
+coverage: ## run PyTorch's steps beside onnxruntime's CANN provider, and write the tables of what runs whole (a large download)
 wheels: ## wheels for x86-64, Arm and any system, and an sdist, in dist/, with their tests
 replay: ## lower the built models as revision REV does and as this tree does, and list what changed
 mutate: ## change the compiler's reasoning in one place after the other, list what no test notices
 fuzz-bytes: ## search for bytes that break a promise, MINUTES for each of four checks
-check format docs bench wheels replay mutate fuzz-bytes:
+check format docs bench coverage wheels replay mutate fuzz-bytes:
 	$(IN) $@
 
 wheel: ## the wheel for this machine alone, in build/wheels
