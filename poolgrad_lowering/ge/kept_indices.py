@@ -154,7 +154,8 @@ def _table(
     """
     pool = pool_attributes(attributes, kernel)
     lengths = {len(kernel), len(sizes), len(pool.windows)}
-    if 0 in lengths or len(lengths) > 1 or pool.has_ambiguous_pads or attributes.get("storage_order"):
+    is_odd = attributes.get("storage_order") or attributes.get("ceil_mode") not in (None, 0, 1)
+    if 0 in lengths or len(lengths) > 1 or pool.has_ambiguous_pads or is_odd:
         return None
     found = [pool.axis(axis, Dim(size)) for axis, size in enumerate(sizes)]
     windows = [window for window in found if window is not None]

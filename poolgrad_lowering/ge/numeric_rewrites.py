@@ -132,7 +132,7 @@ def batch_normalization(node: NodeProto, attributes: Mapping[str, Any], writer: 
     x, scale, bias, mean, variance = node.input
     rank = need(writer.types.rank(x))
     types = {writer.types.elements.get(name) for name in node.input}
-    require(attributes.get("training_mode", 0) and types == {TensorProto.FLOAT})
+    require(attributes.get("training_mode", 0) == 1 and types == {TensorProto.FLOAT})
     result, axes = node.output[0], [axis for axis in range(rank) if axis != 1]
 
     def add(op_type: str, inputs: Sequence[str], part: str) -> str:

@@ -130,13 +130,15 @@ def _write_rows(node: NodeProto, source: Sizes | None, shape: Sizes, writer: Wri
 
 def _of_expand(source: Sizes | None, shape: Sizes) -> Sequence[int] | None:
     """Return the sizes of the result, with 1 for names of sizes that the input has on the same axis."""
-    aligned = [None] * (len(shape) - len(source or ())) + list(source or ())
-    sizes = [1 if isinstance(size, str) and size == own else size for size, own in zip(shape, aligned, strict=False)]
-    numbers = all_numbers(sizes)
+    own = source or ()
+    missing = len(shape) - len(own)
+    pairs = [*zip([*[1] * -missing, *shape], [*[None] * missing, *own], strict=True)]
+    numbers = all_numbers([1 if isinstance(size, str) and size == held else size for size, held in pairs])
     if numbers is None:
         return None
-    pairs = zip(numbers, aligned, strict=False)
-    return [own if size == 1 and isinstance(own, int) else size for size, own in pairs]
+    return [
+        held if size == 1 and isinstance(held, int) else size for size, (_, held) in zip(numbers, pairs, strict=True)
+    ]
 
 
 def _fill(

@@ -65,6 +65,11 @@ def test_a_pool_with_an_attribute_of_another_length_stays(name: str, auto_pad: s
     assert operators(export_cann(model).model) == ["MaxPool"]
 
 
+def test_a_pool_whose_rounding_runtimes_may_read_in_different_ways_stays() -> None:
+    model = pooled("1,2,8,9", "kernel_shape = [3, 3], strides = [2, 2], ceil_mode = 2")
+    assert operators(export_cann(model).model) == ["MaxPool"]
+
+
 @pytest.mark.parametrize("element", ["float", "float16"])
 @pytest.mark.parametrize(("sizes", "attributes"), POOLS.values(), ids=POOLS)
 def test_a_pool_of_gathered_windows_has_the_results_of_the_pool(sizes: str, attributes: str, element: str) -> None:

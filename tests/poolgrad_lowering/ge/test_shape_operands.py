@@ -82,6 +82,7 @@ FORMS: dict[str, tuple[str, list[str]]] = {
         "A = Concat<axis = 0>(X, X) S = Shape(A) C = ConstantOfShape(S) Y = Add(A, C)",
         [*ZERO, "Sub", "Expand", "Reshape", "Add"]),
     "sizes that are 1 in the shape": (f"{N} S = Concat<axis = 0>(N, one, one) Y = Expand(X, S)", ["Expand"]),
+    "fewer sizes than the value has": ("R = Shape<start = 2>(Z) S = Sub(R, three) Y = Expand(X, S)", ["Expand"]),
     "half of an axis that is rounded up, as torch.chunk writes it": (
         f"D = Shape<start = 2>(Z) E = Add(D, one) F = Div(E, two) A = Slice(Z, zero, F, two) B = Neg(A) {N}"
         " S = Concat<axis = 0>(N, F, last) Y = Reshape(B, S)",
