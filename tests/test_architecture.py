@@ -24,7 +24,7 @@ LINES = {
     "compiler": 7_659,
     "dialect": 2_236,
     "entry": 3_715,
-    "ge": 3_603,
+    "ge": 3_602,
     "model": 7_661,
     "report": 1_939,
     "standard": 3_045,

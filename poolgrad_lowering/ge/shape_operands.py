@@ -130,10 +130,9 @@ def _write_rows(node: NodeProto, source: Sizes | None, shape: Sizes, writer: Wri
 
 def _of_expand(source: Sizes | None, shape: Sizes) -> Sequence[int] | None:
     """Return the sizes of the result, with 1 for names of sizes that the input has on the same axis."""
-    own = source or ()
-    missing = len(shape) - len(own)
-    pairs = [*zip([*[1] * -missing, *shape], [*[None] * missing, *own], strict=True)]
-    numbers = all_numbers([1 if isinstance(size, str) and size == held else size for size, held in pairs])
+    missing = len(shape) - len(source or ())
+    pairs = [*zip([*[1] * -missing, *shape], [*[None] * missing, *(source or ())], strict=True)]
+    numbers = all_numbers([1 if isinstance(size, str) and size == own else size for size, own in pairs])
     if numbers is None:
         return None
     return [
