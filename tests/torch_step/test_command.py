@@ -88,6 +88,12 @@ def test_no_step(source: Path, capsys: pytest.CaptureFixture[str], name: str, sa
     assert not out.exists()
 
 
+def test_a_file_that_fails(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source.write_text("import missing_package")
+    assert main(["export-torch", f"{source}:pools", "-o", str(source.with_name("out.onnx"))]) == 2
+    assert f"'{source}' raises ModuleNotFoundError: No module named 'missing_package'" in capsys.readouterr().err
+
+
 def test_a_step_is_compared_unless_it_is_left_out(
     source: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ import argparse
 import json
 import runpy
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,18 +81,23 @@ def _file_and_name(source: str) -> tuple[str, str]:
 
 
 def _call(file: str, name: str) -> tuple[Any, Any, Any]:
-    """Return model, loss and example inputs of a function. Raises `UsageError` if the file has no such function."""
+    """Return model, loss and example inputs of a function. Raises `UsageError` if there is none, or an error in it."""
     sys.path.insert(0, str(Path(file).parent))  # as if Python ran the file
-    function = runpy.run_path(file).get(name)
+    function = _of_user(lambda: runpy.run_path(file), f"'{file}'").get(name)
     if not callable(function):
         raise UsageError(f"'{file}' has no function '{name}'")
-    try:
-        found = function()
-    except Exception as error:
-        raise UsageError(f"{name} of '{file}' raises {type(error).__name__}: {error}") from error
+    found = _of_user(function, f"{name} of '{file}'")
     if not isinstance(found, tuple) or len(found) != 3:
         raise UsageError(f"{name} of '{file}' does not return a model, a loss and example inputs")
     return found
+
+
+def _of_user(call: Callable[[], Any], what: str) -> Any:
+    """Return what a user's code returns. Raises `UsageError` if it raises an error."""
+    try:
+        return call()
+    except Exception as error:
+        raise UsageError(f"{what} raises {type(error).__name__}: {error}") from error
 
 
 COMMANDS = {
