@@ -142,6 +142,21 @@ def test_unusual_results(opset: int) -> None:
     assert program.model.opset_imports[""] == opset
 
 
+@pytest.mark.parametrize(
+    "loss",
+    [
+        nn.functional.mse_loss,
+        lambda output, target: (output.clamp(-0.1, 0.3) * target).sum() * 0.1,
+        lambda output, target: (output.abs() ** 1.3).mean() + target.mean(),
+        lambda output, target: (output * torch.full((2,), 0.1)).mean() + target.float().mean() * 0.1,
+    ],
+)
+def test_numbers_in_float64(loss: Any) -> None:
+    """They are not rounded to float32, as torch's exporter does, and those of float32 stay so."""
+    inputs = torch.randn(3, 4, dtype=torch.float64), torch.randn(3, 2, dtype=torch.float64)
+    export_training_step(nn.Linear(4, 2).double(), loss, inputs).check()
+
+
 def test_nothing_is_logged_of_the_exporters_own_code(caplog: pytest.LogCaptureFixture) -> None:
     def function(x: torch.Tensor) -> tuple[torch.Tensor]:
         places = torch.arange(3)

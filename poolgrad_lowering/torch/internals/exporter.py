@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from unittest.mock import patch
 
+import onnx_ir as ir
 import torch
 from onnx.defs import get_schema
 from onnx_ir.schemas import OpSignature
@@ -29,7 +30,7 @@ from torch.export.graph_signature import (
     TensorArgument,
 )
 from torch.onnx import ONNXProgram
-from torch.onnx._internal.exporter import _core, _decomp, _ir_passes
+from torch.onnx._internal.exporter import _building, _core, _decomp, _ir_passes
 from torch.onnx._internal.exporter._registration import ONNXRegistry
 from torch.onnx._internal.fx.passes import InsertTypePromotion
 from torch.onnx._internal.fx.passes.type_promotion import (
@@ -80,7 +81,11 @@ def onnx_program(
     promotion = InsertTypePromotion(graph)
     promotion.interpreter = _Promotion(graph, TypePromotionTable())
     promotion.run()
-    with patch.object(OpSignature, "from_op_schema", lambda s: _signature(s.name, s.since_version, s.domain)):
+    has_doubles = any(getattr(node.meta.get("val"), "dtype", None) == torch.float64 for node in graph.graph.nodes)
+    with (
+        patch.object(OpSignature, "from_op_schema", lambda s: _signature(s.name, s.since_version, s.domain)),
+        patch.object(_building, "_process_python_constants", _as_doubles if has_doubles else _write_numbers),
+    ):
         program = _core._exported_program_to_onnx_program(_exported(graph), registry=registry)  # noqa: SLF001
     if opset != registry.opset_version:
         version_converter.convert_version(program.model, opset, fallback=True)
@@ -116,6 +121,19 @@ _read_signature = OpSignature.from_op_schema
 def _signature(name: str, version: int, domain: str) -> OpSignature:
     """Return what the exporter reads from the schema of an operator for each node, which takes a tenth of its time."""
     return _read_signature(get_schema(name, version, domain))
+
+
+_write_numbers = _building._process_python_constants  # noqa: SLF001
+_OF_ANY_TYPE = {"Cast", "CastLike", "Pow"}
+
+
+def _as_doubles(signature: OpSignature, operands: dict[str, Any], types: Mapping[Any, Any], *others: Any) -> Any:
+    """Write the numbers among operands as constants: in float64 where their type is free, and torch takes float32."""
+    if signature.name in _OF_ANY_TYPE:
+        numbers = [name for name, operand in operands.items() if isinstance(operand, float)]
+        double = ir.TensorType(ir.DataType.DOUBLE)
+        types = {**{signature.params_map[name].type_constraint: double for name in numbers}, **types}
+    return _write_numbers(signature, operands, types, *others)
 
 
 class _Promotion(_TypePromotionInterpreter):
