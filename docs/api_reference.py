@@ -78,17 +78,19 @@ def reference() -> str:
 
 def section(name: str, module: ModuleType, tasks: Mapping[str, Sequence[str]]) -> str:
     """The section of a public module: its names by task, and the others behind."""
+    listed: dict[int, str] = {}
     in_tasks = {entry for entries in tasks.values() for entry in entries}
     others = [entry for entry in getattr(module, "__all__", ()) if entry not in in_tasks and not entry.startswith("__")]
     parts = [f"## {name}", inspect.cleandoc(module.__doc__ or "")]
     for task, entries in tasks.items():
-        parts += [f"### {task}", *(_entry("####", entry, getattr(module, entry)) for entry in entries)]
-    return "\n\n".join([*parts, *(_entry("###", entry, getattr(module, entry)) for entry in others)])
+        parts += [f"### {task}", *(_entry("####", entry, getattr(module, entry), listed) for entry in entries)]
+    return "\n\n".join([*parts, *(_entry("###", entry, getattr(module, entry), listed) for entry in others)])
 
 
-def _entry(level: str, name: str, thing: Any) -> str:
+def _entry(level: str, name: str, thing: Any, listed: dict[int, str]) -> str:
+    """A function or a class. Of its members that are `listed`, by identity, with another class, the names alone."""
     signature = f"```text\n{_signature(name, thing)}\n```"
-    parts = [f"{level} {name}", signature, _docstring(thing), *_fields(thing), *_members(thing)]
+    parts = [f"{level} {name}", signature, _docstring(thing), *_fields(thing), *_members(name, thing, listed)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -130,19 +132,23 @@ def _fields(thing: Any) -> Iterator[str]:
         yield "\n".join(rows)
 
 
-def _members(thing: Any) -> Iterator[str]:
+def _members(name: str, thing: Any, listed: dict[int, str]) -> Iterator[str]:
     """A list of the public properties and methods of a class, each with the first line of its docstring."""
     if not inspect.isclass(thing) or issubclass(thing, enum.Enum):
         return
     fields = {field.name for field in dataclasses.fields(thing)} if dataclasses.is_dataclass(thing) else set()
-    rows = [
-        f"* `{name}{'' if isinstance(member, property) else '()'}`: {_docstring(member).splitlines()[0]}"
-        for name, member in _attributes(thing).items()
-        if not (name.startswith("_") or name.isupper() or name in fields)
-        and (isinstance(member, property) or callable(member))
-    ]
+    rows: dict[str, str] = {}
+    for attribute, member in _attributes(thing).items():
+        if attribute.startswith("_") or attribute.isupper() or attribute in fields:
+            continue
+        if isinstance(member, property) or callable(member):
+            code = f"`{attribute}{'' if isinstance(member, property) else '()'}`"
+            if (owner := listed.setdefault(id(member), name)) == name:
+                rows[code] = f"* {code}: {_docstring(member).splitlines()[0]}"
+            else:
+                rows[owner] = f"{rows[owner]}, {code}" if owner in rows else f"* as `{owner}`: {code}"
     if rows:
-        yield "\n".join(rows)
+        yield "\n".join(rows.values())
 
 
 def _attributes(thing: type) -> dict[str, Any]:

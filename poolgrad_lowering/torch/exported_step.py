@@ -45,7 +45,7 @@ def transformed(gradients: dict[str, Tensor], transform: GradientTransform | Non
 
 @dataclass(frozen=True)
 class ExportedStep:
-    """A training step without its comparison. `TrainingStep` describes the fields."""
+    """A training step without its comparison, or an update. `TrainingStep` describes the fields."""
 
     model: onnx.ModelProto = field(repr=False)
     inputs: tuple[str, ...]
@@ -69,6 +69,7 @@ class ExportedStep:
         """
         if not isinstance(optimizer, torch.optim.Optimizer):
             raise TypeError(f"optimizer is a {type(optimizer).__name__}; it takes an object of torch.optim")
+        self._check_has_optimizer()
         if len(optimizer.param_groups) != len(self.groups):
             raise ValueError(f"the optimizer has {len(optimizer.param_groups)} groups, the step {len(self.groups)}")
         rates = {}
@@ -149,9 +150,14 @@ class ExportedStep:
 
     def _same_groups(self, optimizer: torch.optim.Optimizer, parameters: Mapping[str, Tensor]) -> tuple[Group, ...]:
         """Return the groups of the step. Raises `ValueError` if the optimizer has others, or keeps other state."""
+        self._check_has_optimizer()
         trained = [name for group in self.groups for name in group.parameters]
         found = find_groups(optimizer, parameters, trained)
         theirs, own = ([(group.parameters, group.optimizer.slots) for group in each] for each in (found, self.groups))
         if theirs != own:
             raise ValueError("the optimizer has other groups than the step, or keeps other state for them")
         return found
+
+    def _check_has_optimizer(self) -> None:
+        if not self.groups:
+            raise ValueError("the step has no optimizer: call this method of what export_update returns")

@@ -11,7 +11,7 @@ import gc
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -176,14 +176,11 @@ def export_training_step(
 
 
 @dataclass(frozen=True)
-class Update:
+class Update(ExportedStep):
     """A model that computes `new_weight.*` and `new_state.*` from `weight.*`, `grad.*`, `state.*`, `learning_rate`.
 
-    `values` are those of the inputs `state.*` before the first step.
+    `values` are those of the step, and of `state.*` before the first update.
     """
-
-    model: onnx.ModelProto
-    values: Mapping[str, np.ndarray] = field(repr=False)
 
 
 def export_update(step: TrainingStep, optimizer: AnyOptimizer, *, opset: int = 18) -> Update:
@@ -213,7 +210,15 @@ def export_update(step: TrainingStep, optimizer: AnyOptimizer, *, opset: int = 1
     model = empty(opset)
     write_updates(model, groups, inputs, outputs)
     finish(model)
-    return Update(model, {name: to_array(value) for name, value in state.items()})
+    return Update(
+        model,
+        tuple(inputs),
+        tuple(outputs),
+        {**step.values, **{name: to_array(value) for name, value in state.items()}},
+        {},
+        groups,
+        step.module,
+    )
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 import torch
 from torch import Tensor, nn
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 from poolgrad_lowering import lower
 from poolgrad_lowering.runtime import TrainingLoop, create_session
 from poolgrad_lowering.runtime.tensors import as_array
-from poolgrad_lowering.torch import export_training_step
+from poolgrad_lowering.torch import Update, export_training_step, export_update
 
 X, LABELS = torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(0)), torch.arange(4) % 2
 RATE = 0.05
@@ -161,3 +162,45 @@ def test_tensors_as_arrays(dtype: Any) -> None:
     assert str(found.dtype) == str(dtype).removeprefix("torch.")
     assert found.flags.c_contiguous
     assert np.array_equal(found.astype(np.float64), tensor.double().numpy())
+
+
+@pytest.mark.parametrize("name", ["sgd", "adam", "adamw"])
+def test_an_update_has_the_rates_and_the_state(name: str) -> None:
+    """A training by gradients and updates goes on from a checkpoint with the bits of one that was not interrupted."""
+    torch.manual_seed(0)
+    model, loss = Tied(), Weighted()
+    optimizer = optimizers(model, loss, name)
+    expected, *_ = in_two_models(model, loss, optimizer, steps=4)
+    _, update, values = in_two_models(model, loss, optimizer, steps=2)
+    update.load_into(model, values, optimizer, loss=loss)
+    found, *_ = in_two_models(model, loss, optimizer, steps=2)
+    assert found == expected[2:]
+    for value_name, value in update.values_of(model, optimizer, loss=loss).items():
+        assert np.array_equal(value, values[value_name]), value_name
+
+
+def in_two_models(
+    model: nn.Module, loss: nn.Module, optimizer: Any, *, steps: int
+) -> tuple[list[float], Update, dict[str, np.ndarray]]:
+    """The losses of some steps, the update, and the values that they end with."""
+    step = export_training_step(model, loss, (X, LABELS))
+    update = export_update(step, optimizer)
+    gradients = TrainingLoop(create_session(lower(step.model).model, backend="host"), step)
+    updating = TrainingLoop(onnxruntime.InferenceSession(update.model.SerializeToString()), update)
+    losses = []
+    for _ in range(steps):
+        found = gradients.step(x=X, target=LABELS)
+        losses.append(float(found.pop("loss")))
+        updating.step(**found, **update.rates(optimizer))
+        gradients.load(updating.values())
+    return losses, update, {**gradients.values(), **updating.values()}
+
+
+def test_a_step_without_an_optimizer_has_no_rates() -> None:
+    model, loss = Tied(), Weighted()
+    optimizer = optimizers(model, loss, "sgd")
+    step = export_training_step(model, loss, (X, LABELS))
+    with pytest.raises(ValueError, match="the step has no optimizer: call this method of what export_update returns"):
+        step.rates(optimizer)
+    with pytest.raises(ValueError, match="the step has no optimizer"):
+        step.load_into(model, step.values, optimizer, loss=loss)
