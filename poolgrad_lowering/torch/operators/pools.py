@@ -180,8 +180,12 @@ def average_pool_backward(
     ones = torch.ones(1, 1, *kernel, dtype=wide_type(dy))
     planes = divided.reshape(-1, 1, *pool.counts)
     if not all(isinstance(size, int) for size in pool.sizes):
-        image = x if x.ndim > axes + 1 else x.unsqueeze(0)
-        return input_gradient(planes, ones, image, pool.windows, 1).reshape(x.shape).to(dy.dtype)
+        if all(step == 1 for step in stride):  # a ConvTranspose: the gradient of an image would be a Conv
+            sums = aten.convolution(planes, ones, None, stride, padding, one, True, none, 1)
+        else:
+            image = x if x.ndim > axes + 1 else x.unsqueeze(0)
+            sums = input_gradient(planes, ones, image, pool.windows, 1)
+        return sums.reshape(x.shape).to(dy.dtype)
     whole = aten.convolution(planes, ones, None, stride, none, one, True, none, 1)
     ends = zip(reversed(pool.windows), reversed(pool.overhangs()), strict=True)
     cut = [-int(amount) for window, end in ends for amount in (window.begin, end)]
