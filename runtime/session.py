@@ -129,10 +129,15 @@ def get_backend(session: onnxruntime.InferenceSession | None = None) -> str:
 def _others(
     ort: ModuleType, providers: Sequence[str | tuple[str, Mapping[str, str]]] | None
 ) -> list[tuple[str, dict[str, str]]]:
-    """Return the further providers with their options. Raises `SessionError` if this onnxruntime lacks one."""
+    """Return the further providers with their options.
+
+    Raises `SessionError` if this onnxruntime lacks one, and `TypeError` if they are no list.
+    """
     available = ort.get_available_providers()
     if providers is None:
         providers = [CANN_PROVIDER] if CANN_PROVIDER in available else []
+    if isinstance(providers, str):
+        raise TypeError(f"providers is a str; it takes a list, e.g. ['{providers}']")
     others = [(one, {}) if isinstance(one, str) else (one[0], dict(one[1])) for one in providers]
     for name, _ in others:
         if name not in available:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -98,6 +99,21 @@ def check_fits(wanted: Any, value: np.ndarray, *, is_batch: bool = False) -> Non
         is_other_size = is_batch and len(sizes) == value.ndim and sizes[1:] == list(value.shape[1:])
         advice = "; a step takes batches of any size if it is exported with dynamic_batch=True" if is_other_size else ""
         raise ValueError(f"the step takes {wanted.name} of shape {tuple(sizes)}; {value.shape} is given{advice}")
+
+
+def check_sizes_agree(wanted: Mapping[str, Any], given: Mapping[str, np.ndarray]) -> None:
+    """Require that symbolic sizes of one name in a session's inputs are one number in the arrays that are given.
+
+    Raises `ValueError`, which names two inputs that differ: a kernel would say it by its own node, or compute on.
+    """
+    found: dict[str, tuple[str, int]] = {}
+    for name, value in given.items():
+        for size, count in zip(wanted[name].shape, value.shape, strict=True):
+            first, other = found.setdefault(size, (name, count)) if isinstance(size, str) and size else (name, count)
+            if count != other:
+                raise ValueError(
+                    f"the step takes {first} and {name} of one size '{size}'; {other} and {count} are given"
+                )
 
 
 def numpy_type(tensor_type: str) -> str:

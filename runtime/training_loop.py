@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from poolgrad_lowering.model.diagnostics.errors import SessionError
 from poolgrad_lowering.model.io.onnxruntime import quoted
-from poolgrad_lowering.runtime.tensors import Place, as_array, check_fits, place_of
+from poolgrad_lowering.runtime.tensors import Place, as_array, check_fits, check_sizes_agree, place_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -133,6 +133,7 @@ class TrainingLoop:
             raise ValueError(f"the step lacks {', '.join(sorted(missing))}: give each as an argument")
         for name, value in given.items():
             check_fits(self._inputs[name], value, is_batch=name not in self._now)
+        check_sizes_agree(self._inputs, given)
 
     def _free(self) -> list[str]:
         """Return the inputs that a step is given."""

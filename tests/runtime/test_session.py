@@ -229,6 +229,11 @@ def test_a_provider_that_this_onnxruntime_lacks(model: onnx.ModelProto, provider
         create_session(model, providers=providers)
 
 
+def test_a_provider_that_is_no_list(model: onnx.ModelProto) -> None:
+    with pytest.raises(TypeError, match=r"providers is a str; it takes a list, e\.g\. \['CPUExecutionProvider'\]"):
+        create_session(model, providers="CPUExecutionProvider")
+
+
 def test_training_options_need_an_onnxruntime_that_trains() -> None:
     with pytest.raises(
         OnnxRuntimeMissingError, match=r"cannot train here \(No module named 'onnxruntime.training.*pip"

@@ -101,7 +101,11 @@ def test_a_dynamic_batch() -> None:
     other = torch.randn(7, 3, 8, 8), torch.arange(7) % 2
     examples = {name: to_array(value) for name, value in zip(step.examples, other, strict=True)}
     replace(step, examples=examples).check()
-    assert len(lower(step.model).report.lowered) == 1
+    lowered = lower(step.model)
+    assert len(lowered.report.lowered) == 1
+    loop = TrainingLoop(create_session(lowered.model, backend="host"), step)
+    with pytest.raises(ValueError, match=r"takes \w+ and target of one size 'batch'; 3 and 1 are given"):
+        loop.step(**dict(zip(step.examples, (X[:3], LABELS[:1]), strict=True)))
     with pytest.raises(ValueError, match="2 or more"):
         export_training_step(initialised(small()), LOSS, (X[:1], LABELS[:1]), dynamic_batch=True)
 
