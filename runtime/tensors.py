@@ -97,7 +97,7 @@ def check_fits(wanted: Any, value: np.ndarray, *, is_batch: bool = False) -> Non
     )
     if not fits:
         is_other_size = is_batch and len(sizes) == value.ndim and sizes[1:] == list(value.shape[1:])
-        advice = "; a step takes batches of any size if it is exported with dynamic_batch=True" if is_other_size else ""
+        advice = "; export it with dynamic_batch=True (artifacts: dynamic_axes) for any batch" if is_other_size else ""
         raise ValueError(f"the step takes {wanted.name} of shape {tuple(sizes)}; {value.shape} is given{advice}")
 
 
