@@ -139,7 +139,9 @@ class TrainingLoop:
         """Return the inputs that a step is given."""
         return [name for name in self._inputs if name not in self._now] or list(self._inputs)
 
-    def _kept(self, name: str, value: np.ndarray) -> onnxruntime.OrtValue:
-        check_fits(self._inputs[name], value)
+    def _kept(self, name: str, value: Any) -> onnxruntime.OrtValue:
+        wanted = self._inputs[name]
+        array = as_array(value, wanted) if hasattr(value, "detach") else value  # a tensor of PyTorch
+        check_fits(wanted, array)
         place: Place = self._places[name]
-        return place.keep(self._ort, value)
+        return place.keep(self._ort, array)

@@ -150,6 +150,8 @@ def test_a_loop_loads() -> None:
         losses.append([loop.step(x=X, target=LABELS, learning_rate=RATE)["loss"] for _ in range(3)])
         loop.load({**step.values, "of.another.model": np.zeros(3)})
     assert losses[0] == losses[1]
+    loop.load({"weight.head.bias": torch.tensor([1.0, 2.0])})
+    assert loop.values()["weight.head.bias"].tolist() == [1, 2]
     with pytest.raises(ValueError, match=r"the step takes weight\.head\.bias of shape"):
         loop.load({"weight.head.bias": np.zeros(3, np.float32), "weight.head.weight": np.zeros((2, 48), np.float32)})
     assert loop.values()["weight.head.weight"].any()
