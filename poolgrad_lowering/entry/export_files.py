@@ -14,6 +14,7 @@ from onnx import ModelProto
 
 from poolgrad_lowering.entry.exports import AtcReport, CannReport, ExportReport, export_cann_in_place, export_in_place
 from poolgrad_lowering.entry.file_io import FileOptions, OnProven, SideOutputs, SourceFile, with_data
+from poolgrad_lowering.model.diagnostics.errors import FileError
 from poolgrad_lowering.model.gate.gate import Gate
 from poolgrad_lowering.model.io.atomic_write import Content, PathLike, write_files
 from poolgrad_lowering.model.io.external_files import require_not_external
@@ -94,6 +95,12 @@ def _write(
     model, gate = source.open()
     with errors_name(path):
         report = export(model, gate, len(source.data))
+    if report.lowering.warnings and not force:
+        _, tensor, reason = report.lowering.warnings[0]
+        raise FileError(
+            f"cannot export '{path}': {tensor}: {reason}; put the complete file beside the model (--force, force=True "
+            "write the model without it)"
+        )
     require_not_external(gate.external, path, [destination, *descriptions])
     contents: dict[Path, Content] = {}
     if report.converts or force:

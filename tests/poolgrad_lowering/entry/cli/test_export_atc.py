@@ -138,6 +138,16 @@ def test_the_report_has_a_file_of_its_own(tmp_path: Path, capsys: pytest.Capture
     assert not out.exists()
 
 
+@pytest.mark.parametrize("command", ["export-atc", "export-cann"])
+def test_a_model_without_its_external_data(tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    shutil.copyfile(STORED, source := tmp_path / "m.onnx")
+    arguments = [command, str(source), "-o", str(tmp_path / "e.onnx")]
+    assert main(arguments) == 2
+    assert "external data 'lenet.onnx.data' is not there" in capsys.readouterr().err
+    assert [entry.name for entry in tmp_path.iterdir()] == ["m.onnx"]
+    assert main([*arguments, "--force"]) == 0
+
+
 def test_external_data_goes_with_the_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = tmp_path / "there" / "m.onnx"
     source.parent.mkdir()
