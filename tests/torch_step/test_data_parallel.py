@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     update = export_update(step, "adamw")
     onnx.save(lower(step.model).model, made / "gradients.onnx")
     onnx.save(update.model, made / "update.onnx")
-    np.savez(made / "values.npz", **step.values, **update.values)
+    np.savez(made / "values.npz", **update.values)
     random = np.random.default_rng(0)
     images = random.standard_normal((STEPS, BATCH, 1, 8, 8), np.float32)
     np.savez(made / "batches.npz", images=images, digits=random.integers(0, 3, (STEPS, BATCH)))

@@ -160,7 +160,7 @@ def test_an_update_of_its_own() -> None:
     whole = TrainingLoop(create_session(lower(together.model).model, backend="host"), together.values)
     gradients = create_session(lower(apart.model).model, backend="host")
     updating = onnxruntime.InferenceSession(update.model.SerializeToString(), providers=["CPUExecutionProvider"])
-    loop = TrainingLoop(updating, {**apart.values, **update.values})
+    loop = TrainingLoop(updating, update)
     for _ in range(3):
         loss = whole.step(**together.examples, learning_rate=0.1)["loss"]
         values = loop.values()
