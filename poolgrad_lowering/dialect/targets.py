@@ -147,8 +147,10 @@ _BY_SOC = {soc.lower(): target for soc, target in _SOCS.items()}
 def find_target(name: str) -> Target:
     """Return the target with a product name or an exact SoC name, ignoring case.
 
-    Raises `UnknownTargetError`, whose message lists the products.
+    Raises `UnknownTargetError`, whose message lists the products, and `TypeError` for what is no name.
     """
+    if not isinstance(name, str):
+        raise TypeError(f"target is a {type(name).__name__}; it takes a name, e.g. 'Ascend910B3'")
     target = TARGETS.get(name.lower()) or _BY_SOC.get(name.lower())
     if target is not None:
         return target

@@ -87,15 +87,17 @@ def output_options(*, default: bool) -> Arguments:
 
 def positive(text: str) -> int:
     """Parse an integer of 1 or more."""
-    if (number := natural(text)) < 1:
-        raise argparse.ArgumentTypeError("must be 1 or more")
-    return number
+    return _integer(text, 1)
 
 
 def natural(text: str) -> int:
     """Parse an integer of 0 or more."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"'{text}' is not an integer of 0 or more")
+    return _integer(text, 0)
+
+
+def _integer(text: str, least: int) -> int:
+    if not text.isdecimal() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"'{text}' is not an integer of {least} or more")
     return int(text)
 
 

@@ -52,3 +52,8 @@ def test_the_table() -> None:
     assert not set(socs) & set(TARGETS)
     assert DEFAULT_TARGET in TARGETS
     assert all(name == target.name for name, target in TARGETS.items())
+
+
+def test_what_is_no_name() -> None:
+    with pytest.raises(TypeError, match=r"target is a int; it takes a name, e\.g\. 'Ascend910B3'"):
+        find_target(910)  # type: ignore[arg-type]

@@ -339,3 +339,11 @@ def test_names_that_the_terminal_cannot_show(tmp_path: Path) -> None:
     done = process("inspect", path, PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, "")
     assert "gr\\xf6\\xdfe" in done.stdout
+
+
+@pytest.mark.parametrize("count", ["0", "-3", "x"])
+def test_a_count_says_its_least_number(capsys: pytest.CaptureFixture[str], count: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["verify", "a.onnx", "b.onnx", f"--runs={count}"])
+    assert ended.value.code == 2
+    assert f"argument --runs: '{count}' is not an integer of 1 or more" in capsys.readouterr().err
