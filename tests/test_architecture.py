@@ -22,13 +22,13 @@ from poolgrad_lowering import lower
 ROOT = Path(__file__).parents[1]
 LINES = {
     "compiler": 7_659,
-    "dialect": 2_236,
-    "entry": 3_715,
+    "dialect": 2_238,
+    "entry": 3_730,
     "ge": 3_602,
     "model": 7_661,
     "report": 1_939,
     "standard": 3_045,
-    "torch": 10_017,
+    "torch": 10_050,
     "verification": 7_155,
 }
 """The most lines of each room's Python."""
