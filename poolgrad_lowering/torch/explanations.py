@@ -42,7 +42,7 @@ _MADE = ("<string>", "<eval_with_key>")
 _INSTEAD = {
     "fractional_max_pool": "use a MaxPool or an AdaptiveMaxPool, or draw the windows outside of the step",
     "grid_sampler": "use torch.nn.functional.grid_sample",
-    "_embedding_bag": "use mode='mean' or 'sum' without max_norm and scale_grad_by_freq",
+    "_embedding_bag": "leave out max_norm and scale_grad_by_freq",
     "aten.mode": "compute it outside of the step",
     "_linalg_eigh": "compute the decomposition outside of the step, and give its result as an input",
     "_linalg_svd": "compute the decomposition outside of the step, or use power iterations, as spectral_norm does",

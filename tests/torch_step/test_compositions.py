@@ -111,7 +111,7 @@ def cases() -> dict[str, Case]:
     for columns in (4, 3):
         found[f"{columns} reflections"] = *reflections, (ROWS[..., :columns], FACTORS[:2, :columns]), {}
     bag = functional.embedding_bag, embedding_bag
-    for mode in ("mean", "sum"):
+    for mode in ("mean", "sum", "max"):
         found[f"bags, {mode}"] = *bag, (WORDS, WEIGHT), {"mode": mode, "padding_idx": -3}
         found[f"bags by offsets, {mode}"] = *bag, (TEXT, WEIGHT, BEGINS), {"mode": mode}
         ends = torch.cat([BEGINS, torch.tensor([12])])
@@ -204,6 +204,9 @@ STEPS: dict[str, Callable[[Tensor], Tensor]] = {
     "a determinant": lambda x: torch.slogdet(x)[1] + torch.det(x) + torch.logdet(x @ x.T + torch.eye(4)),
     "reflections": lambda x: torch.linalg.householder_product(x[:, :3], x[0, :3]),
     "bags": lambda x: functional.embedding_bag(torch.tensor([[0, 1], [2, 3]]), x),
+    "maxima of bags": lambda x: functional.embedding_bag(
+        torch.tensor([0, 1, 2, 3]), x, torch.tensor([0, 1]), mode="max"
+    ),
     "parts": lambda x: (x * 2).index_reduce_(1, torch.tensor([1, 0, 1, 3]), x, "mean"),
     "the median without NaN": lambda x: torch.where(x > 1, torch.nan, x).nanmedian(0)[0],
     "margins of labels": lambda x: nn.MultiLabelMarginLoss()(x, CLASSES[:4]),
@@ -268,7 +271,10 @@ REFUSED: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
         lambda x: functional.grid_sample(x[None, None, None], x[:, :3].reshape(1, 4, 1, 1, 3), mode="bicubic"),
         "only supports 4D input",
     ),
-    "bags": (lambda x: functional.embedding_bag(torch.tensor([[0, 1]]), x, mode="max"), "embedding_bag"),
+    "bags": (
+        lambda x: functional.embedding_bag(torch.tensor([[0, 1]]), x, scale_grad_by_freq=True),
+        "leave out max_norm and scale_grad_by_freq",
+    ),
     "the most frequent": (lambda x: x.mode(0)[0], "mode"),
 }
 

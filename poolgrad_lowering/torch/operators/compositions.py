@@ -212,23 +212,27 @@ def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
 
 
 def embedding_bag(*arguments: Any, **named: Any) -> Tensor:
-    """Return the sum or the mean of the rows in each bag; a bag is a row of indices, or what begins at an offset."""
+    """Return the sum, the mean or the maximum of the rows in each bag: a row of indices, or what begins at an offset.
+
+    That of no rows is 0.
+    """
     given = bound(functional.embedding_bag, arguments, named)
     words, weight, offsets, max_norm, _, is_scaled, mode, _, factors, include_last_offset, padding_idx = given
-    if max_norm is not None or is_scaled or mode not in ("mean", "sum"):
+    if max_norm is not None or is_scaled:
         return functional.embedding_bag(*arguments, **named)  # refused by its name
     factors = torch.ones(words.shape, dtype=weight.dtype) if factors is None else factors
     if padding_idx is not None:
         factors = torch.where(words == padding_idx % len(weight), 0, factors)
-    rows = functional.embedding(words, weight) * factors[..., None]
-    if offsets is None:
-        total, count = rows.sum(1), factors.sum(1)
-    else:
+    rows = functional.embedding(words, weight)
+    if offsets is not None:
         begins = offsets[:-1] if include_last_offset else offsets
         number = (torch.arange(len(words))[:, None] >= begins).sum(1) - 1
-        holds = (torch.arange(len(begins))[:, None] == number).to(weight.dtype)
-        total, count = holds @ rows, (holds * factors).sum(1)
-    return total if mode == "sum" else total / count.clamp(min=1)[:, None]
+        factors = torch.where(torch.arange(len(begins))[:, None] == number, factors, 0)  # of each bag for all rows
+    if mode == "max":
+        largest = torch.where(factors[..., None] != 0, rows, -torch.inf).max(1).values
+        return torch.where((factors != 0).any(1, keepdim=True), largest, 0)
+    total = factors @ rows if offsets is not None else (rows * factors[..., None]).sum(1)
+    return total if mode == "sum" else total / factors.sum(1, keepdim=True).clamp(min=1)
 
 
 def index_reduce(
