@@ -284,7 +284,7 @@ SESSIONS = {
         """,
     ),
     "mutate": Session(
-        "change the compiler's reasoning in one place after the other, list what no test notices (docs/tests.md)",
+        "change the compiler's reasoning in one place after the other, list what no test notices (CONTRIBUTING.md)",
         """
         reach=build/mutation/reach.json
         read=$(echo poolgrad_lowering patterns tests/{poolgrad_lowering,patterns,generators,near_misses})

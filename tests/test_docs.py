@@ -52,6 +52,16 @@ def test_pages_name_only_pages_that_exist() -> None:
             assert (ROOT / (linked or quoted)).exists(), f"{path.name} names {linked or quoted}"
 
 
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "noxfile.py"])
+def test_sources_that_are_named_exist(name: str) -> None:
+    """Those of a new form are made: `NAME`."""
+    named = re.findall(
+        r"\b(?:docs|poolgrad_lowering|runtime|tests)/[\w/.-]+\.(?:cpp|h|md|py)\b", (ROOT / name).read_text()
+    )
+    assert named
+    assert not [path for path in named if "NAME" not in path and not (ROOT / path).exists()]
+
+
 def test_report_page_names_every_field() -> None:
     report: dict[str, Any] = inspect(onnx.load(ROOT / "models" / "built" / "torch" / "lenet.onnx")).to_dict()
     for heading, fields in {
