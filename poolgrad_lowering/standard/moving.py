@@ -18,8 +18,8 @@ from poolgrad_lowering.model.ir.dims import Shape
 from poolgrad_lowering.model.ir.tensors import type_name
 from poolgrad_lowering.standard.definition import Call, defines
 
-RESHAPE_TO_ZERO, SCATTER_THAT_ADDS = 14, 16
-"""The first opsets whose Reshape takes sizes of 0, and whose ScatterElements has a reduction."""
+RESHAPE_TO_ZERO, TRILU, SCATTER_THAT_ADDS = 14, 14, 16
+"""The first opsets whose Reshape takes sizes of 0, with Trilu, and whose ScatterElements has a reduction."""
 
 
 @defines("ConcatTraining", "Concat, and the length of each input on the axis")
@@ -233,7 +233,25 @@ def _gather_nd_grad(call: Call) -> Tensor:
     if depth.static == 1:
         return _added_rows(call, call.tensor("indices").op("Squeeze", [-1]), tuple(places))
     base, dy = _addends(call)
+    if call.node.scope.opset < SCATTER_THAT_ADDS and depth.static is not None:
+        return call.narrowed(_added_slices(call, dy, tuple(places), depth.static), "dY")
     return call.narrowed(base.op("ScatterND", call.tensor("indices"), dy, reduction="add"), "dY")
+
+
+def _added_slices(call: Call, dy: Tensor, known: Shape, depth: int) -> Tensor:
+    """As `_by_one_hot`, with the axes that indices of a depth name as one, on which a row has a number."""
+    shape, sizes = call.tensor("shape"), call.facts.integers(call.operand("shape"))
+    counted = known if sizes is None else (*known, *sizes[:depth])
+    call.require_few(dims.size(counted).static or 0)
+    numbers, extent = call.constant([0]), call.constant([1])
+    for axis in range(depth):
+        size = shape.op("Slice", [axis], [axis + 1])
+        indices = call.tensor("indices").op("Slice", [axis], [axis + 1], [len(known)])
+        long = indices.cast(TensorProto.INT64).reshape([1, -1])
+        numbers, extent = numbers * size + long.op("Less", 0).op("Where", long + size, long), extent * size
+    upright = call.constant(0).op("Range", extent.reshape([]), np.array(1)).reshape([-1, 1])
+    rows = dy.op("Flatten", axis=len(known))
+    return _summed(upright.op("Equal", numbers), extent, rows, 2, 0).op("Reshape", shape, allowzero=1)
 
 
 @defines("SliceGrad", "dY with zeros around it, and between its rows")
@@ -327,7 +345,17 @@ def _shrunken_gather(call: Call) -> Tensor:
 @defines("Trilu", "Trilu(X, k)")
 def _trilu(call: Call) -> Tensor:
     x, *k = map(call.tensor, call.all_inputs())
-    return x.op("Trilu", *k, upper=call.attribute("upper", 1))
+    is_upper = bool(call.attribute("upper", 1))
+    if call.node.scope.opset >= TRILU:
+        return x.op("Trilu", *k, upper=int(is_upper))
+    rank, shape = call.rank("X"), x.op("Shape")
+    rows, columns = (
+        call.constant(0).op("Range", shape.op("Slice", [at], [at + 1]).reshape([]), np.array(1)).unsqueeze([across])
+        for at, across in ((rank - 2, 1), (rank - 1, 0))
+    )
+    diagonal = rows + k[0].reshape([]) if k else rows
+    is_kept = columns.op("Less", diagonal).op("Not") if is_upper else diagonal.op("Less", columns).op("Not")
+    return where(is_kept, x, x.constant(0))
 
 
 @defines("ReduceSumTraining", "Σ X")

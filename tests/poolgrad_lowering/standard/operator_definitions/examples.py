@@ -139,7 +139,7 @@ OPERANDS: dict[str, dict[str, Array]] = {
 }
 BATCH = 2
 
-OLDEST = {"GatherElementsGrad": 16, "MaxPoolGrad": 16, "Trilu": 14}
+OLDEST = {"GatherElementsGrad": 16, "MaxPoolGrad": 16}
 """The opset from which on an operator has a definition, if that is not 11."""
 SINCE = {"LayerNormalization": 17, "SoftmaxCrossEntropyLoss": 12}
 """The first opset with these operators of ONNX, whose further results have no rule before."""

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from onnx import numpy_helper
 
+from poolgrad_lowering import lower
 from tests.oracles import assert_same_bits, run_ort, run_reference
 from tests.oracles import training_operators as oracle
 from tests.pool_graphs import parse
@@ -164,14 +165,29 @@ def test_gather_elements_grad_without_a_scatter_that_adds(dtype: Any, axis: int,
     assert np.array_equal(np.isfinite(found), np.isfinite(expected))
 
 
+@pytest.mark.parametrize("opset", [11, 13, 18])
+@pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("dtype", [F16, F32, F64])
 @pytest.mark.parametrize("depth", [1, 2, 3])
-def test_gather_nd_grad(depth: int, dtype: Any) -> None:
+def test_gather_nd_grad(depth: int, dtype: Any, known: bool, opset: int) -> None:
     shape = (3, 4, 2)
     indices = integers(-2, 2, 5, 2, depth)
     dy = normal(5, 2, *shape[depth:], dtype=dtype)
     feeds = {"shape": ints(*shape), "indices": indices, "dY": dy}
-    check("GatherNDGrad", feeds, {"dX": oracle.gather_nd_grad(shape, indices, dy)}, dtype=dtype)
+    expected, constants = oracle.gather_nd_grad(shape, indices, dy), ["shape"] if known else []
+    check("GatherNDGrad", feeds, {"dX": expected}, dtype=dtype, constants=constants, opset=opset)
+
+
+def test_gather_nd_grad_is_not_written_as_a_matrix_of_gigabytes() -> None:
+    model = parse(
+        """g (float[9000,2] dY, int64[9000,2] i) => (float[64,64,2] dX) <int64[3] s = {64, 64, 2}> {
+        dX = com.microsoft.GatherNDGrad <batch_dims = 0> (s, i, dY) }""",
+        opset=15,
+        imports='"com.microsoft": 1',
+    )
+    report = lower(model, standard=True).report.standard
+    assert report is not None
+    assert [node.code for node in report.left] == ["uncovered-operand"]
 
 
 @pytest.mark.parametrize("places", [(2,), (3, 4)])  # fewer indices than rows, and more
@@ -352,13 +368,15 @@ def test_shrunken_gather(axis: int) -> None:
     check("ShrunkenGather", {"X": x, "indices": indices}, {"Y": np.take(x, indices, axis)}, axis=axis)
 
 
+@pytest.mark.parametrize("opset", [11, 13, 18])
 @pytest.mark.parametrize("upper", [0, 1, None])
 @pytest.mark.parametrize("k", [-2, 0, 1, None])
-def test_trilu(k: int | None, upper: int | None) -> None:
+def test_trilu(k: int | None, upper: int | None, opset: int) -> None:
     x = normal(2, 4, 5)
+    x[0] = np.inf
     feeds = {"X": x, "k": None if k is None else np.array(k)}
     expected = np.tril(x, k or 0) if upper == 0 else np.triu(x, k or 0)
-    check("Trilu", feeds, {"Y": expected}, **({} if upper is None else {"upper": upper}))
+    check("Trilu", feeds, {"Y": expected}, opset=opset, **({} if upper is None else {"upper": upper}))
 
 
 @pytest.mark.parametrize("opset", [11, 13, 18])
