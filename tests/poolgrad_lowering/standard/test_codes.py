@@ -38,6 +38,8 @@ RESIZE_OF_ANY = """g (float[N,2,K] dY, float[N,2,L] X) => (float[N,2,L] dX) <flo
 FLOOR = 'coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"'
 TENSORFLOW = """g (float[2,5,5,2] x, float[2,3,3,4] dY{more}) => (float[3,3,2,4] dW) <int32[4] s = {{3, 3, 2, 4}}> {{
     [n] dW = Conv2DBackpropFilter <{at}> (x, {s}, dY) }}"""
+SCATTER = """g (int64[2] s, int64[3,4] i, float[3,4] dY) => (float[A,B] dX) {
+    [n] dX = com.microsoft.GatherElementsGrad <axis = 0> (dY, s, i) }"""
 ATEN = 'g (float[2,3] X) => (float[2,3] Y) {{ [n] Y = org.pytorch.aten.ATen <operator = "{}"> (X) }}'
 UNARY = "g (float[4] X) => (float[4] Y) {{ [n] Y = {} (X) }}"
 
@@ -46,14 +48,8 @@ ROWS = [
     left("aten-function", "a maximum of all", 18, ATEN.format("max")),
     left("no-definition", "an operator of its own", 18, UNARY.format("acme.Op")),
     left("no-definition", "a name like ONNX's", 18, UNARY.format("Rleu")),
-    left(
-        "old-opset",
-        "a scatter that adds",
-        15,
-        """g (int64[2] s, int64[3,4] i, float[3,4] dY) => (float[A,B] dX) {
-        [n] dX = com.microsoft.GatherElementsGrad <axis = 0> (dY, s, i) }""",
-    ),
-    left("old-opset", "an operator", 13, "g (float[3,4] X) => (float[3,4] Y) { [n] Y = com.microsoft.Trilu (X) }"),
+    left("old-opset", "a scatter that adds", 15, SCATTER),
+    left("old-opset", "an operator", 8, SCATTER),
     left(
         "old-opset", "axes that are computed", 12,
         "g (float[3,4] X, int64[1] a) => (float[R,S] Y) { [n] Y = com.microsoft.ReduceSumTraining (X, a) }"),
