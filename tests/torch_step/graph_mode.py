@@ -34,7 +34,7 @@ SHAPES = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1}
 
 
 @dataclass(frozen=True)
-class Form:
+class Known:
     """A node with its attributes, and the constants among its inputs (None for others)."""
 
     node: NodeProto
@@ -42,36 +42,36 @@ class Form:
     constants: list[TensorProto | None]
 
 
-FAULTS: dict[str, Callable[[Form], bool]] = {
-    "is not taken": lambda form: form.node.op_type not in OPERATORS,
-    "has a computed shape": lambda form: (
-        form.node.op_type in SHAPES and form.constants[SHAPES[form.node.op_type]] is None
+FAULTS: dict[str, Callable[[Known], bool]] = {
+    "is not taken": lambda known: known.node.op_type not in OPERATORS,
+    "has a computed shape": lambda known: (
+        known.node.op_type in SHAPES and known.constants[SHAPES[known.node.op_type]] is None
     ),
-    "of constants is not taken": lambda form: form.node.op_type.startswith("Random") and all(form.constants),
-    "without value is read as an empty scalar": lambda form: (
-        form.node.op_type == "Constant" and "value" not in form.attributes
+    "of constants is not taken": lambda known: known.node.op_type.startswith("Random") and all(known.constants),
+    "without value is read as an empty scalar": lambda known: (
+        known.node.op_type == "Constant" and "value" not in known.attributes
     ),
-    "loses its bounds": lambda form: (
-        form.node.op_type == "Shape" and (bool(form.attributes.get("start")) or "end" in form.attributes)
+    "loses its bounds": lambda known: (
+        known.node.op_type == "Shape" and (bool(known.attributes.get("start")) or "end" in known.attributes)
     ),
-    "without kernel_shape is refused": lambda form: (
-        form.node.op_type.startswith("Conv") and "kernel_shape" not in form.attributes
+    "without kernel_shape is refused": lambda known: (
+        known.node.op_type.startswith("Conv") and "kernel_shape" not in known.attributes
     ),
-    "with SAME_LOWER is read as SAME_UPPER": lambda form: form.attributes.get("auto_pad", b"")[:4] == b"SAME",
-    "with axes is refused": lambda form: form.node.op_type == "Pad" and len(form.node.input) > 3,
-    "with negative pads has a kernel on Ascend 950 alone": lambda form: (
-        form.node.op_type == "Pad" and bool((numpy_helper.to_array(form.constants[1]) < 0).any())
+    "with SAME_LOWER is read as SAME_UPPER": lambda known: known.attributes.get("auto_pad", b"")[:4] == b"SAME",
+    "with axes is refused": lambda known: known.node.op_type == "Pad" and len(known.node.input) > 3,
+    "with negative pads has a kernel on Ascend 950 alone": lambda known: (
+        known.node.op_type == "Pad" and bool((numpy_helper.to_array(known.constants[1]) < 0).any())
     ),
-    "without bounds is refused": lambda form: form.node.op_type == "Clip" and not any(form.node.input[1:]),
-    "without C loses alpha": lambda form: (
-        form.node.op_type == "Gemm" and len(form.node.input) == 2 and form.attributes.get("alpha", 1) != 1
+    "without bounds is refused": lambda known: known.node.op_type == "Clip" and not any(known.node.input[1:]),
+    "without C loses alpha": lambda known: (
+        known.node.op_type == "Gemm" and len(known.node.input) == 2 and known.attributes.get("alpha", 1) != 1
     ),
-    "loses momentum": lambda form: bool(form.attributes.get("training_mode")),
-    "may lose its reduction": lambda form: (
-        form.node.op_type == "ScatterND" and form.attributes.get("reduction", b"none") != b"none"
+    "loses momentum": lambda known: bool(known.attributes.get("training_mode")),
+    "may lose its reduction": lambda known: (
+        known.node.op_type == "ScatterND" and known.attributes.get("reduction", b"none") != b"none"
     ),
-    "with select_last_index is refused": lambda form: bool(form.attributes.get("select_last_index")),
-    "loses fmod": lambda form: bool(form.attributes.get("fmod")),
+    "with select_last_index is refused": lambda known: bool(known.attributes.get("select_last_index")),
+    "loses fmod": lambda known: bool(known.attributes.get("fmod")),
 }
 """What is not taken, refused, or read otherwise, as the end of a sentence about the node."""
 
@@ -97,5 +97,5 @@ def faults(model: onnx.ModelProto) -> list[str]:
 
 def _of_node(node: NodeProto, constants: dict[str, TensorProto]) -> Iterator[str]:
     attributes = {attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.attribute}
-    form = Form(node, attributes, [constants.get(name) for name in node.input])
-    yield from (f"{node.op_type} '{node.name}' {fault}" for fault, has in FAULTS.items() if has(form))
+    known = Known(node, attributes, [constants.get(name) for name in node.input])
+    yield from (f"{node.op_type} '{node.name}' {fault}" for fault, has in FAULTS.items() if has(known))

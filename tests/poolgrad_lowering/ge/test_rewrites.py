@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Nodes that GE would refuse or change are written in another form, with the same bits."""
+"""Nodes that GE would refuse or change are replaced by others, with the same bits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.oracles import assert_same_bits
 from tests.pool_graphs import graph_table, parse, random_feeds
 from tests.texts import Says
 
-FORMS = graph_table(
+REWRITTEN = graph_table(
     """
 a transposed convolution: ConvTranspose
     g (float[1,2,4,4] X, float[2,3,2,3] W) => (Y) { Y = ConvTranspose<strides = [2, 1]>(X, W) }
@@ -139,7 +139,7 @@ def run(model: ModelProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
     return list(session.run(None, feeds))
 
 
-@pytest.mark.parametrize(("model", "expected"), FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize(("model", "expected"), REWRITTEN.values(), ids=REWRITTEN)
 def test_a_form_has_the_results_of_the_node(model: ModelProto, expected: str) -> None:
     export = export_atc(model)
     assert export.report.converts
@@ -150,12 +150,12 @@ def test_a_form_has_the_results_of_the_node(model: ModelProto, expected: str) ->
         assert_same_bits(found, wanted)
 
 
-@pytest.mark.parametrize("model", [model for model, _ in FORMS.values()], ids=FORMS)
+@pytest.mark.parametrize("model", [model for model, _ in REWRITTEN.values()], ids=REWRITTEN)
 def test_verify_takes_a_form_for_its_node(model: ModelProto) -> None:
     assert verify(model, export_atc(model).model).differences == ()
 
 
-@pytest.mark.parametrize("model", [model for model, _ in FORMS.values()], ids=FORMS)
+@pytest.mark.parametrize("model", [model for model, _ in REWRITTEN.values()], ids=REWRITTEN)
 def test_an_export_has_nothing_left_to_write(model: ModelProto) -> None:
     export = export_atc(model)
     again = export_atc(export.model)
@@ -194,13 +194,13 @@ def test_a_large_average_of_whole_planes_is_a_mean(model: ModelProto, expected: 
 
 
 TESTED = "g (float[2,3] X) => (bool[2,3] Y) { Z = Log(X) N = Neg(Z) M = Div(N, N) Y = TEST(M) }"
-FORMS_OF_GRAPH_MODE = {
+REWRITTEN_OF_GRAPH_MODE = {
     "a test for NaN": (parse(TESTED.replace("TEST", "IsNaN")), ["Equal", "Not"]),
     "a test for infinities": (parse(TESTED.replace("TEST", "IsInf").replace("Div(N, N)", "Neg(N)")), ["Abs", "Equal"]),
 }
 
 
-@pytest.mark.parametrize(("model", "expected"), FORMS_OF_GRAPH_MODE.values(), ids=FORMS_OF_GRAPH_MODE)
+@pytest.mark.parametrize(("model", "expected"), REWRITTEN_OF_GRAPH_MODE.values(), ids=REWRITTEN_OF_GRAPH_MODE)
 def test_a_node_that_would_stay_on_the_cpu_has_a_form_in_graph_mode(model: ModelProto, expected: list[str]) -> None:
     export = export_cann(model)
     assert operators(export.model) == ["Log", "Neg", operators(model)[2], *expected]

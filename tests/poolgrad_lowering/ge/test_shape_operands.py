@@ -22,7 +22,7 @@ FALSE = ["Slice", "Reshape", "Less"]
 ZERO = [*FALSE, "Cast"]
 PLACES = [*ZERO, "Add", "CumSum"]
 
-FORMS: dict[str, tuple[str, list[str]]] = {
+SHAPES: dict[str, tuple[str, list[str]]] = {
     "one size": (f"{N} S = Concat<axis = 0>(N, two, three) Y = Reshape(X, S)", ["Reshape"]),
     "one size, and zero is a size": (
         f"{N} S = Concat<axis = 0>(N, two, three) Y = Reshape<allowzero = 1>(X, S)", ["Reshape"]),
@@ -150,9 +150,9 @@ def computed_shapes(model: ModelProto) -> list[str]:
     return [node.name for node in nodes if node.input[SHAPE_OPERANDS[node.op_type]] not in stored]
 
 
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("name", SHAPES)
 def test_a_shape_of_numbers_has_the_results_of_the_computed_one(name: str) -> None:
-    nodes, expected = FORMS[name]
+    nodes, expected = SHAPES[name]
     model = model_of(nodes)
     for value, shape in DECLARED.get(name, {}).items():
         declared = model.graph.output[0] if value == "Y" else model.graph.value_info.add()
@@ -208,7 +208,7 @@ def test_other_computed_shapes_stay_and_are_named(nodes: str) -> None:
 
 
 def test_verify_sees_zeros_on_another_axis() -> None:
-    model = model_of(FORMS["a number"][0])
+    model = model_of(SHAPES["a number"][0])
     export = export_cann(model).model
     [row] = [node for node in export.graph.node if node.op_type == "Reshape"]
     [shape] = [tensor for tensor in export.graph.initializer if tensor.name == row.input[1]]
