@@ -46,3 +46,14 @@ def taps(positions: Array, size: int, radius: int, weights: Weights, *, exclude_
         places = elements.clip(0, size - 1).astype(np.int64)
         np.add.at(matrix, (results, places), np.where(inside, weights(positions - elements), 0))
     return matrix / matrix.sum(1, keepdims=True) if exclude_outside else matrix
+
+
+def antialiased(weights: Weights, size: int, count: int, ratio: float) -> Array:
+    """Return the matrix for `count` results, `ratio` elements apart, with weights that reach as much farther.
+
+    They are divided by their sum, to which elements beyond the ends do not count.
+    """
+    distances = np.arange(size) + 0.5 - ratio * (np.arange(count) + 0.5)[:, None]
+    found = weights(distances / max(ratio, 1.0))
+    matrix: Array = found / found.sum(1, keepdims=True)
+    return matrix

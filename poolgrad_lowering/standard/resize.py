@@ -28,7 +28,7 @@ def _gradient(call: Call) -> Tensor:
 
     If it repeats each element of images of any size, its gradient is the sum over the results of each.
     """
-    for name, only in (("antialias", 0), ("axes", []), ("keep_aspect_ratio_policy", "stretch")):
+    for name, only in (("axes", []), ("keep_aspect_ratio_policy", "stretch")):
         if (value := call.attribute(name, only)) != only:
             raise call.refuse(f"{name} {value}")
     rank = call.rank("X")
@@ -84,12 +84,19 @@ def _weights(call: Call, size: int, count: int, scale: float) -> npt.NDArray[np.
         raise call.refuse(f"{coordinates} coordinates")
     at = _COORDINATES[coordinates](np.arange(count, dtype=np.float32), size, count, np.float32(scale))
     mode, rounding = call.attribute("mode", "nearest"), call.attribute("nearest_mode", "round_prefer_floor")
+    excludes = bool(call.attribute("exclude_outside", 0))
+    cubic = partial(interpolation.cubic, a=call.attribute("cubic_coeff_a", -0.75))
+    if call.attribute("antialias", 0):
+        filters: dict[str, interpolation.Weights] = {"linear": interpolation.linear, "cubic": cubic}
+        if mode not in filters or coordinates != "half_pixel" or not excludes:
+            raise call.refuse(
+                f"antialias of mode {mode} with {coordinates} coordinates, exclude_outside {int(excludes)}"
+            )
+        return interpolation.antialiased(filters[mode], size, count, 1 / scale)
     if mode == "linear":
         return interpolation.taps(at.clip(0, size - 1).astype(np.float64), size, 1, interpolation.linear)
     if mode == "cubic":
-        weights = partial(interpolation.cubic, a=call.attribute("cubic_coeff_a", -0.75))
-        excludes = bool(call.attribute("exclude_outside", 0))
-        return interpolation.taps(at.astype(np.float64), size, 2, weights, exclude_outside=excludes)
+        return interpolation.taps(at.astype(np.float64), size, 2, cubic, exclude_outside=excludes)
     if mode != "nearest" or rounding not in _ROUNDINGS:
         raise call.refuse(f"mode {mode} with {rounding}")
     return np.eye(size)[_ROUNDINGS[rounding](at).clip(0, size - 1).astype(np.int64)]

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from poolgrad_lowering.model.interpolation import Weights, cubic, linear, taps
+from poolgrad_lowering.model.interpolation import Weights, antialiased, cubic, linear, taps
 from poolgrad_lowering.torch.internals.symbols import is_transformed
 from poolgrad_lowering.torch.internals.tracing import is_known, is_number
 from poolgrad_lowering.torch.operators.along_axes import Matrix, along_axes
@@ -59,9 +59,7 @@ def _filtered(radius: int, weights: Weights, size: int, count: int, ratio: float
 
 def _antialiased(weights: Weights, size: int, count: int, ratio: float, _align_corners: bool) -> np.ndarray:
     """Return the same with `antialias`, where `align_corners` changes the ratio alone."""
-    distances = np.arange(size) + 0.5 - ratio * (np.arange(count) + 0.5)[:, None]
-    found = weights(distances / max(ratio, 1.0))
-    return found / found.sum(1, keepdims=True)
+    return antialiased(weights, size, count, ratio)
 
 
 def _antialiased_results(weights: Weights, size: int, count: int, ratio: float, align_corners: bool) -> np.ndarray:

@@ -77,6 +77,7 @@ ROWS = [
         """g (float[N,2,5] X, float[4,2,3] W) => (float[N,4,3] Y) {
         [n] Y = com.microsoft.FusedConv <activation = "Elu"> (X, W) }""",
     ),
+    left("uncovered-operand", "antialias", 18, RESIZE.format(more="", s="s", at='mode = "linear", antialias = 1')),
     left("uncovered-operand", "a mode", 18, RESIZE.format(more="", s="s", at='mode = "area"')),
     left(
         "uncovered-operand", "coordinates", 18,

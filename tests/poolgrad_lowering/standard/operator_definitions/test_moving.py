@@ -343,6 +343,19 @@ def test_resize_grad_of_images_of_any_size(coordinates: str, way: str, scales: t
 
 
 @pytest.mark.without_kernel
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+@pytest.mark.parametrize(("sizes", "scales"), [((8, 9), (0.5, 1.0)), ((7, 4), (3 / 7, 2.25))])
+def test_resize_grad_with_antialias(sizes: tuple[int, ...], scales: tuple[float, ...], mode: str) -> None:
+    """As PyTorch writes it, with the cubic of Pillow."""
+    options = {"mode": mode, "antialias": 1, "exclude_outside": 1, "cubic_coeff_a": -0.5}
+    counts = [round(size * scale) for size, scale in zip(sizes, scales, strict=True)]
+    dy, x = normal(1, 2, *counts), normal(1, 2, *sizes)
+    expected = {"dX": oracle.resize_grad(dy, sizes, scales, **options)}
+    feeds = {"dY": dy, "X": x, "roi": None, "scales": np.array([1, 1, *scales], F32)}
+    check("ResizeGrad", feeds, expected, constants=["scales"], **options)
+
+
+@pytest.mark.without_kernel
 @pytest.mark.parametrize("dtype", [F16, F32, F64])
 def test_resize_grad_without_scales(dtype: Any) -> None:
     """A Resize with sizes has no scales; they are those of the sizes."""
