@@ -25,10 +25,10 @@ LINES = {
     "dialect": 2_238,
     "entry": 3_730,
     "ge": 3_602,
-    "model": 7_661,
+    "model": 7_672,
     "report": 1_939,
-    "standard": 3_045,
-    "torch": 10_050,
+    "standard": 3_080,
+    "torch": 10_053,
     "verification": 7_155,
 }
 """The most lines of each room's Python."""

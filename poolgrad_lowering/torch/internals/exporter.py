@@ -132,7 +132,8 @@ def _as_doubles(signature: OpSignature, operands: dict[str, Any], types: Mapping
     if signature.name in _OF_ANY_TYPE:
         numbers = [name for name, operand in operands.items() if isinstance(operand, float)]
         double = ir.TensorType(ir.DataType.DOUBLE)
-        types = {**{signature.params_map[name].type_constraint: double for name in numbers}, **types}
+        free = [parameter.type_constraint for parameter in signature.inputs if parameter.name in numbers]
+        types = {**dict.fromkeys(free, double), **types}
     return _write_numbers(signature, operands, types, *others)
 
 
