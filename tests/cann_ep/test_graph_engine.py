@@ -102,6 +102,9 @@ CASES: dict[str, tuple[str, str, int, str]] = {
     "a node named like an input": ("float[1,2,5,6] x", "[x] y = Relu (x)", 18, "two nodes are called x"),
     "a scalar": ("float rate", "y = Relu (rate)", 18, "'rate' is not name:sizes"),
     "a scalar beside others": ("float[1,2,5,6] x, float rate", "y = Mul (x, rate)", 18, "E10002"),
+    "a divisor": ("int64[1] n", "q = Div (n, n) y = Cast <to=1> (q)", 18, SAME),
+    "an index into an axis of one element": (
+        "float[1,2,5,6] x, int64[1] at", "y = Gather <axis=0> (x, at)", 18, SAME),
     "one element": ("float[1] one", "y = Relu (one)", 18, SAME),
 }  # fmt: skip
 
@@ -113,6 +116,8 @@ ALL_FEEDS = {
     "c": np.array([1.5, 0.5], np.float32),
     "rate": np.array(2.5, np.float32),
     "one": np.array([2.5], np.float32),
+    "n": np.array([2]),
+    "at": np.array([0]),
 }
 CONSTANTS: Mapping[str, Array] = {"w": WEIGHT, "p": np.array([1, 0]), "axes": np.array([0])}
 

@@ -143,12 +143,20 @@ TensorType CpuModel::input_type(size_t index) const {
 }
 
 std::vector<TensorType> CpuModel::OutputTypes(const std::vector<TensorType>& inputs) const {
+  try {
+    return MeasuredOn(inputs, std::byte{1});
+  } catch (const std::runtime_error&) {
+    return MeasuredOn(inputs, std::byte{0});
+  }
+}
+
+std::vector<TensorType> CpuModel::MeasuredOn(const std::vector<TensorType>& inputs, std::byte single) const {
   std::vector<std::vector<std::byte>> values;
   std::vector<void*> data;
   for (const TensorType& input : inputs) {
     std::vector<std::byte>& value = values.emplace_back(ByteSize(input) + 1);
     const bool is_integer = input.element_type == kInt32 || input.element_type == kInt64;
-    if (is_integer && ByteSize(input) == ElementSize(input.element_type)) value.front() = std::byte{1};
+    if (is_integer && ByteSize(input) == ElementSize(input.element_type)) value.front() = single;
     data.push_back(value.data());
   }
   std::vector<TensorType> types;

@@ -33,8 +33,8 @@ class CpuModel {
   // The declared type of an input, whose sizes must be numbers.
   TensorType input_type(size_t index) const;
 
-  // The outputs' types for inputs of these types, determined by a run on zeros, and on 1 for a single integer,
-  // which may be a divisor.
+  // The outputs' types for inputs of these types, determined by a run on zeros, and on 1 for a single integer, which
+  // may be a divisor; on 0 if 1 is an error, as for an index into an axis of one element.
   std::vector<TensorType> OutputTypes(const std::vector<TensorType>& inputs) const;
 
   // Writes the outputs. Throws if their types are not `output_types`.
@@ -44,6 +44,7 @@ class CpuModel {
  private:
   class Values;
   static void ReleaseSession(void* session);
+  std::vector<TensorType> MeasuredOn(const std::vector<TensorType>& inputs, std::byte single) const;
   Values RunOn(const std::vector<TensorType>& types, const std::vector<void*>& data) const;
 
   std::unique_ptr<void, void (*)(void*)> session_;  // an OrtSession
