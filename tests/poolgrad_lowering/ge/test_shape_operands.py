@@ -144,6 +144,17 @@ def model_of(nodes: str) -> ModelProto:
     return parse(f"g (float[N,3,2] X, float[N,M,4] Z) => (Y) <{numbers}, {values}> {{ {nodes} }}", opset=18)
 
 
+def declared_model(name: str) -> ModelProto:
+    """The model of a row, with the shapes that it declares."""
+    nodes, _ = SHAPES[name]
+    model = model_of(nodes)
+    for value, shape in DECLARED.get(name, {}).items():
+        declared = model.graph.output[0] if value == "Y" else model.graph.value_info.add()
+        element = TensorProto.BOOL if "(b," in nodes else TensorProto.FLOAT
+        declared.CopyFrom(onnx.helper.make_tensor_value_info(value, element, shape))
+    return model
+
+
 def computed_shapes(model: ModelProto) -> list[str]:
     stored = {tensor.name for tensor in model.graph.initializer}
     nodes = [node for node in model.graph.node if node.op_type in SHAPE_OPERANDS]
@@ -152,12 +163,7 @@ def computed_shapes(model: ModelProto) -> list[str]:
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_shape_of_numbers_has_the_results_of_the_computed_one(name: str) -> None:
-    nodes, expected = SHAPES[name]
-    model = model_of(nodes)
-    for value, shape in DECLARED.get(name, {}).items():
-        declared = model.graph.output[0] if value == "Y" else model.graph.value_info.add()
-        element = TensorProto.BOOL if "(b," in nodes else TensorProto.FLOAT
-        declared.CopyFrom(onnx.helper.make_tensor_value_info(value, element, shape))
+    model, (_, expected) = declared_model(name), SHAPES[name]
     export = export_cann(model)
     assert export.report.obstacles == ()
     assert computed_shapes(model)
