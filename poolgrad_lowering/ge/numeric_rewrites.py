@@ -228,7 +228,7 @@ def _compared_places(value: str, shape: Sequence[int | str | None], first: int, 
     moved = writer.add("Add", [row, writer.vector([bound])], writer.name(f"{value}/diagonal"))
     operands = [moved, column] if upper else [column, moved]
     mask = writer.add("Less", operands, writer.name(f"{value}/triangle"))
-    writer.types.learn(moved, TensorProto.INT64, (*[1] * (rank - 2), shape[-2], 1))
+    writer.types.learn(moved, TensorProto.INT64, writer.types.shapes.get(row))
     writer.types.learn(mask, TensorProto.BOOL, (*[1] * (rank - 2), *shape[-2:]))
     return mask
 
