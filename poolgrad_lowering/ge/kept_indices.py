@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from poolgrad_lowering.ge.values import all_numbers
+from poolgrad_lowering.ge.values import all_numbers, attributes_of
 from poolgrad_lowering.ge.writer import Writer
 from poolgrad_lowering.ge.zeros import numbers_along
-from poolgrad_lowering.model.facts.known import require
+from poolgrad_lowering.model.facts.known import need, require
 from poolgrad_lowering.model.facts.type_rules import FLOAT_TYPES
 from poolgrad_lowering.model.ir.dims import Dim
+from poolgrad_lowering.model.ir.graphs import is_standard
 from poolgrad_lowering.model.windows import AxisWindow, PoolAttributes
 
 _OLDEST_OPSET = 11
@@ -40,22 +41,23 @@ def write_pool(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -
     """Add the nodes in place of a MaxPool; return whether it needs them and the sizes of its planes are known."""
     kernel, x = tuple(attributes.get("kernel_shape", ())), node.input[0]
     is_dropped = len(kernel) < _AXES_WITH_DILATION and max(attributes.get("dilations", (1,))) > 1
-    has_indices = len(node.output) > 1 and node.output[1] in writer.read
-    users = writer.users(node.output[1]) if has_indices else None
+    indices = next((name for name in node.output[1:] if name in writer.read), "")
+    users = writer.users(indices) if indices else None
     if users is not None and _is_single(node) and all(_starts_of(user, writer) for user in users):
-        has_indices = False
+        indices = ""
         if node.output[0] not in writer.read and plane_starts(x, writer):
             return True  # nothing is left of it
     sizes = writer.types.sizes(x, 2) or ()
     table = _table(attributes, kernel, sizes)
-    is_wanted = (is_dropped or has_indices) and writer.opset >= _OLDEST_OPSET
+    is_wanted = bool(is_dropped or indices) and writer.opset >= _OLDEST_OPSET
     is_wanted &= all(user.op_type != "MaxPoolGrad" for user in users or ())  # an obstacle itself, which needs the pool
     if not is_wanted or table is None or writer.types.elements.get(x) not in FLOAT_TYPES:
         return False
     first, channels = writer.types.shapes[x][:2]
     if not isinstance(channels, int):
         return False
-    is_shifted = has_indices and not (users is not None and all(_is_in_plane(user, writer) for user in users))
+    in_planes = [user for user in writer.readers.get(indices, ()) if _is_in_plane(user, x, writer)]
+    is_shifted = indices and (users is None or len(in_planes) < len(users))
     starts = plane_starts(x, writer) if is_shifted else ""
     if is_shifted and not starts:
         return False
@@ -80,30 +82,27 @@ def write_pool(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -
     maxima = writer.add("GatherElements", [windows, found], new("maxima"), axis=3)
     known(maxima, element, count, 1)
     writer.reshape(maxima, [*leading, *counts], result)
-    if has_indices:
+    if indices:
         rows = writer.constant(f"{result}/rows", np.arange(count).reshape(count, 1) * most)
         place = known(writer.add("Add", [found, rows], new("place")), TensorProto.INT64, count, 1)
         position = known(writer.add("Gather", [flat, place], new("position"), axis=0), TensorProto.INT64, count, 1)
-        writer.positions[node.output[1]] = position, [*leading, *counts]
+        writer.positions |= {user.output[0]: (position, [*leading, *counts]) for user in in_planes}
         if is_shifted:
             index = known(writer.add("Add", [position, starts], new("index")), TensorProto.INT64, count, 1)
-            writer.reshape(index, [*leading, *counts], node.output[1])
+            writer.reshape(index, [*leading, *counts], indices)
     return True
 
 
 def write_positions(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> None:
     """Add the positions in planes in place of a Sub that computes them from Indices."""
-    require(node.input[0] in writer.positions and _is_in_plane(node, writer))
-    writer.reshape(*writer.positions[node.input[0]], node.output[0])
+    writer.reshape(*need(writer.positions.get(node.output[0])), node.output[0])
 
 
-def _is_in_plane(node: NodeProto, writer: Writer) -> bool:
-    """Whether a node subtracts from the Indices of a pool the position of each plane."""
-    pool, start = (writer.producers.get(name) for name in [*node.input, "", ""][:2])
-    if node.op_type != "Sub" or pool is None or start is None or pool.op_type != "MaxPool":
-        return False
-    shapes = [writer.types.shapes.get(x) for x in (pool.input[0], _starts_of(start, writer))]
-    return shapes[0] is not None and None not in shapes[0] and shapes[0] == shapes[1]
+def _is_in_plane(node: NodeProto, x: str, writer: Writer) -> bool:
+    """Whether a node that reads the Indices of a pool of x first subtracts the position of each plane from them."""
+    start = writer.producers.get(node.input[1]) if node.op_type == "Sub" and is_standard(node) else None
+    shape = writer.types.shapes[x]
+    return start is not None and None not in shape and shape == writer.types.shapes.get(_starts_of(start, writer))
 
 
 def write_plane_starts(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> None:
@@ -119,21 +118,21 @@ def write_plane_starts(node: NodeProto, _: Mapping[str, Any], writer: Writer) ->
 
 def _starts_of(node: NodeProto, writer: Writer) -> str:
     """Return the input of a pool of single elements if a Slice takes the first index of each of its planes; else ""."""
-    pool = writer.producers.get(node.input[0]) if node.op_type == "Slice" else None
-    if pool is None or pool.op_type != "MaxPool" or list(pool.output)[1:2] != [node.input[0]]:
+    pool = writer.producers.get(node.input[0]) if node.op_type == "Slice" and is_standard(node) else None
+    rank = None if pool is None else writer.types.rank(pool.input[0])
+    if pool is None or rank is None or list(pool.output)[1:2] != [node.input[0]] or not _is_single(pool):
         return ""
-    rank = writer.types.rank(pool.input[0]) or 0
     ones = [1] * (rank - 2)
     bounds = [writer.types.numbers(name) if name else ones for name in [*node.input[1:], ""][:4]]
-    return pool.input[0] if _is_single(pool) and bounds == [[0] * (rank - 2), ones, [*range(2, rank)], ones] else ""
+    return pool.input[0] if bounds == [[0] * (rank - 2), ones, [*range(2, rank)], ones] else ""
 
 
-def _is_single(pool: NodeProto) -> bool:
-    """Whether each window of a pool is one element, and each element a window."""
-    held = {each.name: each for each in pool.attribute}
-    numbers = [n for name in ("kernel_shape", "strides") if name in held for n in held[name].ints]
-    is_padded = "pads" in held and any(held["pads"].ints)
-    return set(numbers) == {1} and not is_padded and not ("storage_order" in held and held["storage_order"].i)
+def _is_single(node: NodeProto) -> bool:
+    """Whether a node is a pool of which each window is one element, and each element a window."""
+    held = attributes_of(node)
+    numbers = {*held.get("kernel_shape", ()), *held.get("strides", ())}
+    is_plain = not any(held.get("pads", ())) and not held.get("storage_order", 0)
+    return node.op_type == "MaxPool" and is_standard(node) and numbers == {1} and is_plain
 
 
 def pool_attributes(attributes: Mapping[str, Any], kernel: tuple[int, ...]) -> PoolAttributes:
@@ -153,15 +152,12 @@ def _table(
     None if a size or the windows are not known or too many, or one is empty.
     """
     pool = pool_attributes(attributes, kernel)
-    lengths = {len(kernel), len(sizes), len(pool.windows)}
     is_odd = attributes.get("storage_order") or attributes.get("ceil_mode") not in (None, 0, 1)
-    if 0 in lengths or len(lengths) > 1 or pool.has_ambiguous_pads or is_odd:
+    if not 0 < len(kernel) == len(sizes) == len(pool.windows) or pool.has_ambiguous_pads or is_odd:
         return None
-    found = [pool.axis(axis, Dim(size)) for axis, size in enumerate(sizes)]
-    windows = [window for window in found if window is not None]
-    counts = [window.output_size(size, ceil=pool.ceil) for window, size in zip(windows, sizes, strict=False)]
-    is_known = len(windows) == len(sizes) and min(counts) > 0
-    if not is_known or math.prod(counts) * math.prod(kernel) > _MOST_POSITIONS:
+    windows = [need(pool.axis(axis, Dim(size))) for axis, size in enumerate(sizes)]
+    counts = [window.output_size(size, ceil=pool.ceil) for window, size in zip(windows, sizes, strict=True)]
+    if min(counts) <= 0 or math.prod(counts) * math.prod(kernel) > _MOST_POSITIONS:
         return None
     places = np.zeros((1, 1), np.int64)
     for window, count, size in zip(windows, counts, sizes, strict=True):
@@ -187,16 +183,14 @@ def plane_starts(x: str, writer: Writer) -> str:
     "" if sizes are not known, or too large. A batch that is not known is counted on the device.
     """
     if x not in writer.starts:
-        batch, channels, *others = writer.types.shapes.get(x, (None, None))
-        sizes = all_numbers(others) or ()
-        known = [size for size in (batch, channels) if isinstance(size, int)]
-        is_known = isinstance(channels, int) and len(sizes) == len(others)
-        is_small = math.prod(known) <= _MOST_POSITIONS and math.prod([*known, *sizes]) < _END
-        writer.starts[x] = _starts(x, batch, [channels, *sizes], writer) if is_known and is_small else ""
+        batch, *others = writer.types.shapes.get(x, (None, None))
+        sizes, known = all_numbers(others), batch if isinstance(batch, int) else 1
+        is_small = sizes and known * sizes[0] <= _MOST_POSITIONS and known * math.prod(sizes) < _END
+        writer.starts[x] = _starts(x, batch, sizes, writer) if sizes and is_small else ""
     return writer.starts[x]
 
 
-def _starts(x: str, batch: int | str | None, sizes: Sequence[Any], writer: Writer) -> str:
+def _starts(x: str, batch: int | str | None, sizes: Sequence[int], writer: Writer) -> str:
     channels, elements = sizes[0], math.prod(sizes[1:])
     if isinstance(batch, int):
         starts = np.arange(batch * channels).reshape(batch, channels, 1, 1) * elements

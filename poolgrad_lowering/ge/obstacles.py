@@ -15,8 +15,7 @@ from onnx import ModelProto, NodeProto, TensorProto
 
 from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.ge.registered import OPSETS, WITHOUT_PROTOTYPE, is_registered, is_taken
-from poolgrad_lowering.ge.rewrites import attributes_of
-from poolgrad_lowering.ge.values import SHAPE_OPERANDS, ValueTypes, folded
+from poolgrad_lowering.ge.values import SHAPE_OPERANDS, ValueTypes, attributes_of, folded
 from poolgrad_lowering.ge.window_rewrites import LARGEST_KERNEL, LARGEST_STRIDE, is_large_average, kernel_of
 from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle, Obstacle
 from poolgrad_lowering.model.diagnostics.text import operator_text

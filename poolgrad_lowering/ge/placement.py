@@ -34,8 +34,7 @@ from poolgrad_lowering.dialect.ops import PROVIDER_OPERATORS
 from poolgrad_lowering.ge.indices import count_checked
 from poolgrad_lowering.ge.records import PlaceCount, PlacementReport
 from poolgrad_lowering.ge.registered import is_taken
-from poolgrad_lowering.ge.rewrites import attributes_of
-from poolgrad_lowering.ge.values import BOUND_OPERANDS, DRAWN, ValueTypes, is_known_shape, operands_of
+from poolgrad_lowering.ge.values import BOUND_OPERANDS, DRAWN, ValueTypes, attributes_of, is_known_shape, operands_of
 from poolgrad_lowering.model.diagnostics.text import operator_text
 from poolgrad_lowering.model.ir.dims import Dim
 from poolgrad_lowering.model.ir.graphs import HOLDERS, inner_graphs, is_standard, names_read

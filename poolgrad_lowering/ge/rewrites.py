@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from onnx import ModelProto, NodeProto, helper
+from onnx import ModelProto, NodeProto
 
 from poolgrad_lowering.ge import index_rewrites, numeric_rewrites, window_rewrites
 from poolgrad_lowering.ge.kept_indices import write_plane_starts, write_positions
 from poolgrad_lowering.ge.shape_operands import write_numbers
-from poolgrad_lowering.ge.values import SHAPE_OPERANDS, ValueTypes
+from poolgrad_lowering.ge.values import SHAPE_OPERANDS, ValueTypes, attributes_of
 from poolgrad_lowering.ge.writer import Writer
 from poolgrad_lowering.model.facts.known import NotApplicableError, need
 from poolgrad_lowering.model.ir.graphs import graphs, is_standard, names_of
@@ -38,11 +38,6 @@ def write_for_ge(model: ModelProto, opset: int, types: ValueTypes, *, is_cut: bo
         return 0
     taken = names_of(model.graph)
     return sum(_write(Writer(graph, opset, types, taken), graph.node, rewrites) for graph in graphs(model.graph))
-
-
-def attributes_of(node: NodeProto) -> dict[str, Any]:
-    """Return the values of a node's attributes by name."""
-    return {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
 
 
 def _write(writer: Writer, nodes: Iterable[NodeProto], rewrites: Mapping[str, Rewrite]) -> int:

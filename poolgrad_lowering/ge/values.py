@@ -7,9 +7,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering.dialect import DOMAIN, OPS
 from poolgrad_lowering.dialect.op import Part
@@ -110,6 +111,11 @@ def folded(graph: GraphProto, types: ValueTypes) -> frozenset[str]:
         if is_folded or is_known_shape(node, types):
             found.update(node.output)
     return frozenset(found)
+
+
+def attributes_of(node: NodeProto) -> dict[str, Any]:
+    """Return the values of a node's attributes by name."""
+    return {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
 
 
 def operands_of(node: NodeProto) -> dict[Part, str]:

@@ -17,8 +17,8 @@ from poolgrad_lowering.dialect.targets import Target
 from poolgrad_lowering.ge import obstacles, tidy
 from poolgrad_lowering.ge.atc.rank import needs_rank_5, raise_ranks, rank_of, shape_operands, store_sizes
 from poolgrad_lowering.ge.registered import PROTOTYPES, takes_layout
-from poolgrad_lowering.ge.rewrites import attributes_of, write_for_ge
-from poolgrad_lowering.ge.values import ValueTypes, operands_of, value_types
+from poolgrad_lowering.ge.rewrites import write_for_ge
+from poolgrad_lowering.ge.values import ValueTypes, attributes_of, operands_of, value_types
 from poolgrad_lowering.model.diagnostics.errors import InvalidModelError, UsageError
 from poolgrad_lowering.model.diagnostics.faults import Fault
 from poolgrad_lowering.model.diagnostics.obstacles import NodeObstacle, Obstacle

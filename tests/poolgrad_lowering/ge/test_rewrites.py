@@ -67,6 +67,12 @@ negative pads alone: Slice
     g (float[2,5] X) => (Y) <int64[4] P = {0, -1, -1, -2}> { Y = Pad(X, P) }
 a pool with the odd element in front: MaxPool
     g (float[1,2,7,6] X) => (Y) { Y = MaxPool<kernel_shape = [2, 3], strides = [2, 2], auto_pad = "SAME_LOWER">(X) }
+a pool with dilations: Reshape Gather Reshape ArgMax GatherElements Reshape
+    g (float[1,2,6,7] X) => (Y) { Y = MaxPool<kernel_shape = [2, 2], dilations = [1, 2]>(X) }
+a pool with dilations, opset 11: Reshape Gather Reshape ArgMax GatherElements Reshape
+    g (float[1,2,7] X) => (Y) { Y, I = MaxPool<kernel_shape = [2], dilations = [2]>(X) }
+a pool with dilations of a batch of any size: Reshape Gather Reshape ArgMax GatherElements Reshape
+    g (float[N,2,6,7] X) => (Y) { Y = MaxPool<kernel_shape = [2, 2], dilations = [2, 1]>(X) }
 an average pool with the odd element in front: AveragePool
     g (float[1,2,7,6] X) => (Y) { Y = AveragePool<kernel_shape = [2, 3], auto_pad = "SAME_LOWER">(X) }
 a remainder with the divisor's sign: Mod Add Mod
@@ -134,6 +140,7 @@ def operators(model: ModelProto) -> list[str]:
 
 def run(model: ModelProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
     options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     return list(session.run(None, feeds))
@@ -337,6 +344,36 @@ a remainder of unsigned numbers
     g (uint8[4] X, uint8[4] Z) => (Y) { Y = Mod(X, Z) }
 a remainder with the dividend's sign
     g (float[4] X, float[4] Z) => (Y) { Y = Mod<fmod = 1>(X, Z) }
+a pool with dilations, opset 10
+    g (float[1,2,6,7] X) => (Y) { Y = MaxPool<kernel_shape = [2, 2], dilations = [1, 2]>(X) }
+a pool with dilations of bytes
+    g (uint8[1,2,6,7] X) => (Y) { Y = MaxPool<kernel_shape = [2, 2], dilations = [1, 2]>(X) }
+a pool with dilations of any number of channels
+    g (float[1,C,6,7] X) => (Y) { Y = MaxPool<kernel_shape = [2, 2], dilations = [1, 2]>(X) }
+a pool with dilations over three axes
+    g (float[1,2,6,7,5] X) => (Y) { Y = MaxPool<kernel_shape = [2, 2, 2], dilations = [1, 2, 2]>(X) }
+a pool with dilations whose windows are longer than the plane
+    g (float[1,2,3,3] X) => (Y) { Y = MaxPool<kernel_shape = [2, 2], dilations = [3, 3]>(X) }
+a pool with an empty window
+    g (float[1,1,1] X) => (Y) { Y = MaxPool<kernel_shape = [2], dilations = [3], pads = [2, 2]>(X) }
+indices of a pool that nobody reads
+    g (float[1,2,6,7] X) => (Y) { Y, I = MaxPool<kernel_shape = [2, 2]>(X) }
+indices in another order
+    g (float[1,2,6,7] X) => (Y, I) { Y, I = MaxPool<kernel_shape = [2, 2], storage_order = 1>(X) }
+indices of a batch that nothing measures
+    g (float[K] X) => (Y, I) <int64[4] S = {-1, 2, 6, 7}> {
+        P = Reshape(X, S) Y, I = MaxPool<kernel_shape = [2, 2]>(P)
+    }
+the first indices of padded planes
+    g (float[1,1,4,4] X) => (S) <int64[2] zeros = {0, 0}, int64[2] ones = {1, 1}, int64[2] axes = {2, 3}> {
+        Y, I = MaxPool<kernel_shape = [1, 1], strides = [1, 1], pads = [0, 0, 1, 1]>(X) S = Slice(I, zeros, ones, axes)
+    }
+the first indices of planes of an unknown rank
+    g (float[K] X, int64[R] S) => (Z) <int64[2] zeros = {0, 0}, int64[2] ones = {1, 1}, int64[2] axes = {2, 3}> {
+        P = Reshape(X, S) Y, I = MaxPool<kernel_shape = [1, 1], strides = [1, 1]>(P) Z = Slice(I, zeros, ones, axes)
+    }
+a difference beside a node
+    g (float[2] X) => (Y) { N = Neg(X) Y = Sub(X, N) }
 axes that are written
     g (float[2,3,4] X) => (Y) { Y = Transpose<perm = [0, 2, 1]>(X) }
 the odd element behind
