@@ -61,8 +61,7 @@ def _is_proven(node: NodeProto, producers: Mapping[str, NodeProto], types: Value
         return True
     operands = operands_of(node)
     x, argmax = operands[Part.X], operands[Part.ARGMAX]
-    sizes = types.sizes(x, 2)
-    bounds = None if sizes is None else _bounds(argmax, producers, types, _MOST_NODES)
+    sizes, bounds = types.sizes(x, 2), _bounds(argmax, producers, types, _MOST_NODES)
     return sizes is not None and bounds is not None and 0 <= bounds[0] <= bounds[1] < math.prod(sizes)
 
 

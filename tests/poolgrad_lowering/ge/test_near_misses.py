@@ -38,7 +38,7 @@ from tests.poolgrad_lowering.ge import (
 )
 from tests.poolgrad_lowering.ge.test_rewrites import run
 
-PART = 16
+PART = 20
 """The default run tries one of so many changes."""
 DOES_NOT_RUN = (Fail, InvalidArgument, InvalidGraph, NotImplemented, RuntimeError, RuntimeException)
 IN_ANOTHER_ORDER = ("training", "the logarithm of a sum")
