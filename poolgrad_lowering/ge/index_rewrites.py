@@ -62,8 +62,7 @@ def scatter_nd(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -
     sizes, depth = need(writer.types.sizes(data)), need(writer.types.sizes(indices, -1))
     require(reduction != b"none" and depth and 0 not in sizes)
     [last] = depth
-    result, element = node.output[0], writer.types.elements.get(data)
-    outer, inner = sizes[:last], math.prod(sizes[last:])
+    result, outer, inner = node.output[0], sizes[:last], math.prod(sizes[last:])
     strides = [math.prod(outer[axis + 1 :]) for axis in range(last)]
 
     def new(part: str) -> str:
@@ -86,6 +85,5 @@ def scatter_nd(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -
         shape = writer.add("Shape", [flat_updates], new("shape"))
     spread = writer.add("Expand", [column, shape], new("indices"))
     flat = writer.reshape(data, [math.prod(outer), inner], new("data"))
-    writer.types.learn(flat, element, (math.prod(outer), inner))
     added = writer.add("ScatterElements", [flat, spread, flat_updates], new("flat"), axis=0, reduction=reduction)
     writer.reshape(added, sizes, result)

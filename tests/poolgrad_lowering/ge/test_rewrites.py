@@ -35,6 +35,8 @@ a constant number: Constant Mul
     g (float[3] X) => (Y) { C = Constant<value_float = 0.1>() Y = Mul(X, C) }
 a part of a shape: Shape Slice
     g (float[2,3,5,7] X) => (Y) { Y = Shape<start = 1, end = -1>(X) }
+the last axes of a shape: Shape Slice
+    g (float[2,3,5] X) => (Y) { Y = Shape<start = 1>(X) }
 the first axes of a shape: Shape Slice
     g (float[2,3,5] X) => (Y) { Y = Shape<end = 2>(X) }
 a product with alpha: Gemm
@@ -103,6 +105,8 @@ a Euclidean norm, opset 18: ReduceSumSquare Sqrt
     g (float[2,70,4] X) => (Y) <int64[2] A = {-2, 0}> { Y = ReduceL2<keepdims = 0>(X, A) }
 a Euclidean norm of all elements, opset 18: ReduceSumSquare Sqrt
     g (float[3,50] X) => (Y) { Y = ReduceL2<keepdims = 0>(X) }
+a sum of sizes of some axes, opset 18: Abs ReduceSum
+    g (float[2,3] X) => (Y) <int64[1] A = {0}> { Y = ReduceL1<noop_with_empty_axes = 1>(X, A) }
 a sum of sizes, opset 18: Abs ReduceSum
     g (float[2,70,4] X) => (Y) <int64[1] A = {1}> { Y = ReduceL1(X, A) }
 the logarithm of a sum, opset 13: Exp ReduceSum Log
@@ -120,6 +124,19 @@ a transposition without axes: Transpose
 a sum at tuples: Add Less Where Mul ReduceSum Reshape Reshape Expand Reshape ScatterElements Reshape
     g (float[4,3,2] X, float[5,2] U) => (Y) <int64[5,2] I = {0, 1, -1, 2, 0, 1, 3, 2, 0, -2}> {
         Y = ScatterND<reduction = "add">(X, I, U)
+    }
+a sum at tuples of several axes: Add Less Where Mul ReduceSum Reshape Reshape Expand Reshape ScatterElements Reshape
+    g (float[4,3] X, float[2,2,3] U) => (Y) <int64[2,2,1] I = {0, 1, -1, 1}> {
+        Y = ScatterND<reduction = "add">(X, I, U)
+    }
+a sum of updates whose number the positions alone tell: Add Slice Add Less Where Mul ReduceSum Reshape Reshape
+Expand Reshape ScatterElements Reshape
+    g (float[6] X, float[3] U) => (Y) <
+        int64[2,1] I = {4, 1}, int64[1] from = {0}, int64[1] to = {2}, int64[1] none = {0}
+    > {
+        end = Add(to, none)
+        some = Slice(U, from, end)
+        Y = ScatterND<reduction = "add">(X, I, some)
     }
 a sum at positions whose number the updates alone tell: Slice Unsqueeze Add Less Where Mul ReduceSum Reshape Reshape
 Expand Reshape ScatterElements Reshape
@@ -317,6 +334,8 @@ a loss that ignores a class
     }
 indices that nobody reads
     g (float[6] X, int64[1] K) => (V) { V, I = TopK(X, K) }
+indices that are left out
+    g (float[6] X, int64[1] K) => (V) { V = TopK(X, K) }
 indices whose type does not matter
     g (float[6] X) => (Y) { I = ArgMin(X) Y = Cast<to = 1>(I) }
 a kernel that is written
@@ -336,6 +355,28 @@ a lower bound
     g (float[4] X, float l) => (Y) { Y = Clip(X, l) }
 a softmax of the last axis, opset 13
     g (float[2,3] X) => (Y) { Y = Softmax<axis = -1>(X) }
+a sum of sizes, opset 13
+    g (float[2,3] X) => (Y) { Y = ReduceL1<axes = [1]>(X) }
+a Euclidean norm of float16, opset 18
+    g (float16[2,3] X) => (Y) { Y = ReduceL2(X) }
+a sum of sizes of no axes, opset 18
+    g (float[2,3] X) => (Y) { Y = ReduceL1<noop_with_empty_axes = 1>(X) }
+a softmax of columns, opset 13
+    g (float[2,3,4] X) => (Y) { Y = Softmax<axis = 1>(X) }
+a scatter of nothing
+    g (float[4,0] X, int64[2,1] I, float[2,0] U) => (Y) { Y = ScatterND<reduction = "add">(X, I, U) }
+a scatter at no axis
+    g (float[4] X, int64 I, float U) => (Y) { Y = ScatterND<reduction = "add">(X, I, U) }
+batch normalization out of training
+    g (float[2,3,4] X, float[3] s) => (Y) { Y = BatchNormalization<training_mode = 0>(X, s, s, s, s) }
+batch normalization of float64 in training
+    g (double[2,3,4] X, double[3] s) => (Y, M, V) { Y, M, V = BatchNormalization<training_mode = 1>(X, s, s, s, s) }
+a transposed convolution with an output_shape
+    g (float[1,1,3,3,3] X, float[1,1,3,3,3] W) => (Y) { Y = ConvTranspose<kernel_shape = [3, 3, 3],
+        strides = [2, 2, 2], pads = [1, 1, 1, 1, 1, 1], output_padding = [1, 0, 1], output_shape = [6, 5, 6]>(X, W) }
+a transposed convolution that pads by itself
+    g (float[1,1,3,3,3] X, float[1,1,3,3,3] W) => (Y) { Y = ConvTranspose<kernel_shape = [3, 3, 3],
+        strides = [2, 2, 2], auto_pad = "SAME_UPPER", output_padding = [1, 0, 1]>(X, W) }
 pads that are not negative
     g (float[2] X) => (Y) <int64[2] P = {1, 0}> { Y = Pad(X, P) }
 a scatter that overwrites
