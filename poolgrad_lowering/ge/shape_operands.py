@@ -105,7 +105,7 @@ def _write_rows(node: NodeProto, source: Sizes | None, shape: Sizes, writer: Wri
     R are the elements behind the sizes N and M, which are not known.
     """
     rest, result, measured = need(all_numbers(shape[2:])), node.output[0], _measured(node, shape, writer)
-    require(len(shape) > 1 and 0 not in rest and not any(isinstance(size, int) for size in shape[:2]))
+    require(len(shape) > 1 and 0 not in shape)
     names = [f"?{measured}[{axis}]" if measured else str(shape[axis]) for axis in (0, 1)]
     row, column = (need(numbers_along(axis, 2, name, writer, measured)) for axis, name in enumerate(names))
     last = writer.slice(column, [-1], [LAST], [1], writer.name(f"{result}/last"))
@@ -187,11 +187,10 @@ def _with_factors(own: Sizes, shape: Sizes, writer: Writer) -> tuple[Sizes, Size
     `shape` is that of the result. Axes stay if a size of the value would be split, or if a Reshape between other axes
     could not say the sizes: it computes one that is not known, and copies where it is told 0.
     """
-    pairs = [*zip(own, shape, strict=True)]
-    whole = [size == theirs or multiples(size, writer) or not is_of_inputs(size, writer) for theirs, size in pairs]
-    factors = [[size] if is_whole else factors_of(size) for is_whole, (_, size) in zip(whole, pairs, strict=True)]
+    whole = [multiples(size, writer) or not is_of_inputs(size, writer) for size in shape]
+    factors = [[size] if is_whole else factors_of(size) for is_whole, size in zip(whole, shape, strict=True)]
     split = [theirs for theirs, each in zip(own, factors, strict=True) if len(each) > 1]
-    if split and (set(split) != {1} or 0 in shape or max(map(count_unknown, (own, shape))) > 1):
+    if set(split) != {1} or 0 in shape or max(map(count_unknown, (own, shape))) > 1:
         return own, shape
     sizes = [size for each in factors for size in each]
     return [theirs for theirs, each in zip(own, factors, strict=True) for _ in each], sizes
@@ -214,7 +213,7 @@ def _fill_value(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) 
 def _measured(node: NodeProto, shape: Sizes, writer: Writer) -> str | None:
     """Return the value whose whole shape a node computes, if zeros can be made of it."""
     made = writer.producers.get(node.input[SHAPE_OPERANDS[node.op_type]])
-    if made is None or made.op_type != "Shape" or any(each.name == "end" or each.i for each in made.attribute):
+    if made is None or made.op_type != "Shape":
         return None
     value = made.input[0]
     return value if writer.types.elements.get(value) in NUMBERS and writer.types.rank(value) == len(shape) else None

@@ -132,8 +132,7 @@ class Writer(GraphWriter):
 
     def reshape(self, value: str, shape: Sequence[int], output: str) -> str:
         """Add a Reshape to a shape of numbers, and return the output."""
-        if -1 not in shape:
-            self.types.learn(output, self.types.elements.get(value), tuple(shape))
+        self.types.learn(output, self.types.elements.get(value), None if -1 in shape else shape)
         return self.add("Reshape", [value, self.vector(shape)], output)
 
     def slice(self, value: str, starts: Sequence[int], ends: Sequence[int], axes: Sequence[int], output: str) -> str:

@@ -53,10 +53,9 @@ def zeros_like_input(wanted: Zeros, writer: Writer, measured: str | None = None)
 
 
 def is_of_inputs(size: int | str | None, writer: Writer) -> bool:
-    """Whether inputs of the graph have a named size, or each name in a product."""
-    if not isinstance(size, str) or multiples(size, writer):
-        return isinstance(size, str)
-    return all(isinstance(each, int) or multiples(each, writer) for each in factors_of(size))
+    """Whether a size is a number, or inputs of the graph have it, or each name in a product."""
+    known = (isinstance(each, int) or multiples(each, writer) for each in factors_of(size))
+    return bool(multiples(size, writer)) or all(known)
 
 
 def _zeros_of_product(wanted: Zeros, writer: Writer) -> str:
@@ -149,8 +148,8 @@ def numbers_along(axis: int, rank: int, size: str, writer: Writer, measured: str
 
 
 def factors_of(size: int | str | None) -> Sizes:
-    """Return a size as the product of a number and names, e.g. 4 and N; none of them is the number 1 but the last."""
+    """Return a size as the product of a number other than 1 and names, e.g. 4 and N."""
     if not isinstance(size, str):
         return [size]
     dim = Dim.parse(size)
-    return [*([dim.coefficient] if dim.coefficient != 1 else []), *dim.symbols] or [1]
+    return [*([dim.coefficient] if dim.coefficient != 1 else []), *dim.symbols]

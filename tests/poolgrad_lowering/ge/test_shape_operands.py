@@ -78,6 +78,9 @@ SHAPES: dict[str, tuple[str, list[str]]] = {
     "truth values beside a product": (
         f"{N} {M} P = Mul(N, three) S = Concat<axis = 0>(P, M) Y = Expand(b, S)",
         [*FALSE, "Expand", "Reshape", *FALSE, "Or", "Or"]),
+    "truth values beside a product of two sizes": (
+        f"{N} {M} P = Mul(N, M) S = Concat<axis = 0>(P, M) Y = Expand(b, S)",
+        [*FALSE, *FALSE, "Or", "Reshape", *FALSE, "Or", "Or"]),
     "twice a size, of what is joined": (
         "A = Concat<axis = 0>(X, X) S = Shape(A) C = ConstantOfShape(S) Y = Add(A, C)",
         [*ZERO, "Sub", "Expand", "Reshape", "Add"]),
@@ -126,6 +129,7 @@ DECLARED: dict[str, dict[str, list[str | int]]] = {
     "a product of sizes beside another size": {"Y": ["3*N", "M"]},
     "a product of two sizes beside another size": {"Y": ["M*N", "M"]},
     "truth values beside a product": {"Y": ["3*N", "M"]},
+    "truth values beside a product of two sizes": {"Y": ["M*N", "M"]},
     "twice a size, of what is joined": {"A": ["2*N", 3, 2]},
     "a product beside sizes of the value": {"Y": ["3*N", 3]},
     "a product beside a size that the shape leaves to the value": {"Y": [3, "3*N"]},
@@ -202,6 +206,10 @@ OTHERS = {
         "A = NonZero(X) B = Transpose<perm = [1, 0]>(A) T = Concat<axis = 1>(B, B) S = Shape<end = 1>(T)"
         " Y = Expand(c, S)"
     ),
+    "a size of 0": f"{N} S = Concat<axis = 0>(N, zero) Y = ConstantOfShape(S)",
+    "a size that follows, of a value of unknown size": (
+        f"A = NonZero(X) {N} S = Concat<axis = 0>(N, last) Y = Reshape(A, S)"
+    ),
     "a size of truth values": "P = NonZero(X) B = Cast<to = 9>(P) S = Shape(B) Y = Expand(c, S)",
     "two sizes behind a number": f"{N} {M} S = Concat<axis = 0>(two, N, M, two) Y = Reshape(Z, S)",
 }
@@ -211,6 +219,37 @@ OTHERS = {
 def test_other_computed_shapes_stay_and_are_named(nodes: str) -> None:
     report = export_cann(model_of(nodes)).report
     assert [found.code for found in report.obstacles] == ["shape-operand"]
+
+
+def test_zeros_are_of_the_input_with_the_least_multiple_and_the_fewest_unknown_sizes() -> None:
+    model = parse(
+        """g (float[N,M] A, float[Q,3] B, float[N,3] C) => (Y) <float c = {2.0}> {
+            S = Shape<end = 1>(C) Y = Expand(c, S) }"""
+    )
+    model.graph.input[1].type.tensor_type.shape.dim[0].dim_param = "2*N"
+    export = export_cann(model).model
+    assert [list(node.input[:1]) for node in export.graph.node if node.op_type == "Slice"] == [["C"]]
+
+
+def test_zeros_of_an_old_opset() -> None:
+    model = parse("g (float[N,3] X) => (Y) <float[1] c = {2.0}> { S = Shape(X) Y = Expand(c, S) }", opset=9)
+    export = export_cann(model).model
+    assert operators(export) == [*ZERO, "Sub", "Expand"]
+    assert_same_bits(*(run(each, {"X": np.ones((2, 3), np.float32)})[0] for each in (export, model)))
+
+
+def test_a_shape_that_another_graph_computes_stays() -> None:
+    """In a branch nothing is known of how it was computed."""
+    branch = "If(c) <then_branch = t () => (A) { A = Reshape(X, S) }, else_branch = e () => (B) { B = Expand(o, S) }>"
+    model = parse(
+        f"""g (bool c, float[N,M,2] X) => (Y, Z) <float o = {{1.0}}> {{
+            S = Shape(X) V = Neg(X) Z = Reshape(V, S) Y = {branch} }}"""
+    )
+    export = export_cann(model).model
+    for n, m in ((1, 3), (2, 1)):
+        feeds = {"c": np.array(n == 1), "X": np.random.default_rng(n).normal(size=(n, m, 2)).astype(np.float32)}
+        for result, wanted in zip(run(export, feeds), run(model, feeds), strict=True):
+            assert_same_bits(result, wanted)
 
 
 def test_verify_sees_zeros_on_another_axis() -> None:
