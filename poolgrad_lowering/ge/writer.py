@@ -131,8 +131,10 @@ class Writer(GraphWriter):
         return name
 
     def reshape(self, value: str, shape: Sequence[int], output: str) -> str:
-        """Add a Reshape to a shape of numbers, and return the output."""
-        self.types.learn(output, self.types.elements.get(value), None if -1 in shape else shape)
+        """Add a Reshape to a shape of numbers, and return the output. −1 and 0 are no sizes."""
+        sizes = [size if size > 0 else None for size in shape]
+        is_known = None in sizes and output in self.types.shapes
+        self.types.learn(output, self.types.elements.get(value), None if is_known else sizes)
         return self.add("Reshape", [value, self.vector(shape)], output)
 
     def slice(self, value: str, starts: Sequence[int], ends: Sequence[int], axes: Sequence[int], output: str) -> str:
