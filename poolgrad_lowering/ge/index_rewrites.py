@@ -31,7 +31,7 @@ def transpose(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) ->
     if rank:
         writer.change(node, {"perm": list(reversed(range(rank)))})
     else:
-        writer.add("Identity", node.input[:1], node.output[0])
+        writer.add("Identity", node.input, node.output[0])
 
 
 def wide_indices(node: NodeProto, _: Mapping[str, Any], writer: Writer) -> None:

@@ -43,7 +43,7 @@ def write_pool(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -
     is_dropped = len(kernel) < _AXES_WITH_DILATION and max(attributes.get("dilations", (1,))) > 1
     indices = next((name for name in node.output[1:] if name in writer.read), "")
     users = writer.users(indices) if indices else None
-    if users is not None and _is_single(node) and all(_starts_of(user, writer) for user in users):
+    if users is not None and all(_starts_of(user, writer) for user in users):
         indices = ""
         if node.output[0] not in writer.read and plane_starts(x, writer):
             return True  # nothing is left of it

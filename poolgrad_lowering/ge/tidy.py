@@ -87,8 +87,6 @@ def declare_results(model: ModelProto, types: ValueTypes) -> None:
     """Declare the shapes of the results of the dialect's nodes: inputs of GE's graphs have to have shapes."""
     for graph in graphs(model.graph):
         results = {name for node in graph.node if node.domain == DOMAIN for name in node.output}
-        if not results:
-            continue
         declared = {value.name for value in (*graph.input, *graph.output, *graph.value_info)}
         for name in sorted((results & types.shapes.keys() & types.elements.keys()) - declared):
             graph.value_info.append(helper.make_tensor_value_info(name, types.elements[name], types.shapes[name]))

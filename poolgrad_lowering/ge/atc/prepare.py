@@ -94,7 +94,7 @@ def _find_obstacles(model: ModelProto, target: Target, types: ValueTypes) -> lis
     own = [node for node in nodes if node.domain == DOMAIN and node.op_type in OPS]
     of_dialect = (obstacles.obstacle(node, *each) for node in own for each in _of_node(node, target, types))
     found = [*obstacles.find_obstacles(model, types, use), *of_dialect]
-    order = {node.name: number for number, node in enumerate(nodes)} if found else {}
+    order = {node.name: number for number, node in enumerate(nodes)}
     return sorted(found, key=lambda each: order.get(each.node, -1))
 
 
@@ -133,7 +133,7 @@ def value_type(node: NodeProto, types: ValueTypes) -> int | None:
 def _argmax_type(node: NodeProto, types: ValueTypes) -> int | None:
     """Return the element type of a dialect node's argmax: an input of gradients, an output of pools."""
     op = OPS[node.op_type]
-    number = attributes_of(node).get(op.index_type) if op.index_type else None
+    number = attributes_of(node).get(op.index_type or "")
     if number is not None:
         return ASCEND_TYPES.get(number)
     return types.elements.get(node.input[-1])

@@ -74,8 +74,8 @@ def store_sizes(model: ModelProto, types: ValueTypes) -> int:
             sizes = operands_of(node).get(Part.SIZES)
             if sizes is None or types.numbers(sizes) is not None:
                 continue
-            numbers = all_numbers(types.vectors[sizes]) if sizes in types.vectors else None
-            if (known := types.sizes(node.output[0]) if numbers is None else numbers) is not None:
+            known = all_numbers(types.vectors.get(sizes, (None,))) or types.sizes(node.output[0])
+            if known is not None:
                 name = writer.constant(f"{node.output[0]}/shape", np.array(known, np.int32))
                 node.input[:] = [name if value == sizes else value for value in node.input]
                 changed += 1

@@ -123,6 +123,9 @@ CHANGES: dict[str, tuple[dict[str, str], list[str]]] = {
         [*WINDOWS, *SHIFTED, "Reshape", "Neg", "Reshape"]),
     "a node that reads the first ones": (
         {"(index": "(other, index", "index =": "other = Neg(start) index ="}, [*WINDOWS, *IN_PLANE, "Neg", "Reshape"]),
+    "a node that reads the single ones": (
+        {"(index": "(other, index", "index =": "other = Neg(each) index ="},
+        [*WINDOWS, "Add", "Gather", *WINDOWS, *SHIFTED, "Reshape", "Neg", "Reshape"]),
     "a sum": ({"Sub": "Add"}, [*WINDOWS, *SHIFTED, "Reshape", "Add"]),
     "a difference from given indices": (
         {"] X": "] X, int64[2,3,4,3] given", "Sub(whole, start)": "Sub(whole, given)"},
@@ -219,6 +222,7 @@ PROVEN = {
     "places along no axis": ("A = ArgMax<axis = 5, keepdims = 0>(scores) argmax = Cast<to = 6>(A)", False),
     "a sum of five sums": (nested("Add", 5), True),
     "a sum of many sums": (nested("Add", 8), False),
+    "some views": (nested("Identity", 40), True),
     "many views": (nested("Identity", 70), False),
     "a pool of x": (f"y, argmax = {POOL} (x)", True),
     "a pool of another value": (f"o = Neg(x) y, argmax = {POOL} (o)", False),

@@ -137,23 +137,30 @@ a sum at tuples of several axes: Add Less Where Mul ReduceSum Reshape Reshape Ex
     g (float[4,3] X, float[2,2,3] U) => (Y) <int64[2,2,1] I = {0, 1, -1, 1}> {
         Y = ScatterND<reduction = "add">(X, I, U)
     }
-a sum of updates whose number the positions alone tell: Add Slice Add Less Where Mul ReduceSum Reshape Reshape
-Expand Reshape ScatterElements Reshape
-    g (float[6] X, float[3] U) => (Y) <
-        int64[2,1] I = {4, 1}, int64[1] from = {0}, int64[1] to = {2}, int64[1] none = {0}
-    > {
-        end = Add(to, none)
-        some = Slice(U, from, end)
+a sum of updates whose number the positions alone tell: Mul ReduceSum Cast Add Slice
+Add Less Where Mul ReduceSum Reshape Reshape Expand Reshape ScatterElements Reshape
+    g (float[6] X, float[2] U) => (Y) <int64[2,1] I = {4, 1}, int64[1] from = {0}, int64[1] two = {2},
+        float zero = {0.0}, int64[2] column = {-1, 1}> {
+        zeros = Mul(X, zero) sum = ReduceSum(zeros) size = Cast<to = 7>(sum) to = Add(size, two)
+        some = Slice(U, from, to)
         Y = ScatterND<reduction = "add">(X, I, some)
     }
-a sum at positions whose number the updates alone tell: Slice Unsqueeze Add Less Where Mul ReduceSum Reshape Reshape
-Expand Reshape ScatterElements Reshape
-    g (float[6] X, float[2] U) => (Y) <
-        int64[3] I = {4, 1, 5}, int64[1] from = {0}, int64[1] to = {2}, int64[1] axis = {-1}
-    > {
-        some = Slice(I, from, to)
-        positions = Unsqueeze(some, axis)
+a sum at positions whose number the updates alone tell: Mul ReduceSum Cast Add Slice Reshape
+Add Less Where Mul ReduceSum Reshape Reshape Expand Reshape ScatterElements Reshape
+    g (float[6] X, float[2] U) => (Y) <int64[2] I = {4, 1}, int64[1] from = {0}, int64[1] two = {2},
+        float zero = {0.0}, int64[2] column = {-1, 1}> {
+        zeros = Mul(X, zero) sum = ReduceSum(zeros) size = Cast<to = 7>(sum) to = Add(size, two)
+        part = Slice(I, from, to) positions = Reshape(part, column)
         Y = ScatterND<reduction = "add">(X, positions, U)
+    }
+a sum at positions whose number nothing tells: Mul ReduceSum Cast Add Slice Slice Reshape
+Add Less Where Mul ReduceSum Reshape Reshape Shape Expand Reshape ScatterElements Reshape
+    g (float[6] X, float[2] U) => (Y) <int64[2] I = {4, 1}, int64[1] from = {0}, int64[1] two = {2},
+        float zero = {0.0}, int64[2] column = {-1, 1}> {
+        zeros = Mul(X, zero) sum = ReduceSum(zeros) size = Cast<to = 7>(sum) to = Add(size, two)
+        some = Slice(U, from, to)
+        part = Slice(I, from, to) positions = Reshape(part, column)
+        Y = ScatterND<reduction = "add">(X, positions, some)
     }
 """
 )

@@ -50,6 +50,17 @@ def test_the_command() -> None:
     }
 
 
+def test_a_product_leaves_the_exact_name_to_the_user() -> None:
+    exact, product = converted(GRADIENT), converted(GRADIENT, "atlas-a2")
+    names = find_target("atlas-a2").socs
+    assert (exact.socs, product.socs) == (("Ascend910B3",), names)
+    assert options(product)["soc_version"] == "$SOC_VERSION"
+    assert product.environment == (
+        *exact.environment,
+        f"SOC_VERSION={names[0]}  # replace it by the name that npu-smi info prints",
+    )
+
+
 def test_a_name_with_spaces_is_quoted() -> None:
     found = options(converted(GRADIENT, file="my model's.onnx"))
     assert (found["model"], found["output"]) == ("my model's.onnx", "my model's")
