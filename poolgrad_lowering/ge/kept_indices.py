@@ -111,7 +111,7 @@ def write_plane_starts(node: NodeProto, _: Mapping[str, Any], writer: Writer) ->
     Exporters compute positions in a plane with it.
     """
     x = _starts_of(node, writer)
-    starts = plane_starts(x, writer) if x else ""
+    starts = plane_starts(x, writer)
     require(starts)
     writer.reshape(starts, [0, 0, *[1] * (len(writer.types.shapes[x]) - 2)], node.output[0])
 

@@ -72,10 +72,10 @@ def _is_wrapped(node: NodeProto, writer: Writer) -> bool:
 
 def _ends_form(node: NodeProto, writer: Writer) -> bool:
     added = writer.producers.get(node.input[0])
-    first = writer.producers.get(added.input[0]) if added is not None and added.op_type == "Add" else None
-    if added is None or first is None or first.op_type != "Mod":
+    if added is None or added.op_type != "Add":
         return False
-    return added.input[1] == first.input[1] == node.input[1]
+    first = writer.producers.get(added.input[0])
+    return first is not None and first.op_type == "Mod" and added.input[1] == first.input[1] == node.input[1]
 
 
 def softmax(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> None:

@@ -33,7 +33,7 @@ def write_for_ge(model: ModelProto, opset: int, types: ValueTypes, *, is_cut: bo
     become others. The new values are added to `types`. Nodes keep their outputs' names.
     """
     rewrites = _REWRITES | (_REWRITES_OF_CUT_GRAPHS if is_cut else {})
-    present = {node.op_type for graph in graphs(model.graph) for node in graph.node if is_standard(node)}
+    present = {node.op_type for graph in graphs(model.graph) for node in graph.node}
     if not present & rewrites.keys():
         return 0
     taken = names_of(model.graph)

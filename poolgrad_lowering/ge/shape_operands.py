@@ -90,7 +90,7 @@ def _write_aligned(node: NodeProto, source: Sizes, shape: Sizes, writer: Writer)
         for sizes in (source, shape)
     )
     numbers = need(_of_reshape(before, after))
-    require(ones and same and writer.opset >= 13)  # `verify` knows axes that are an input
+    require(writer.opset >= 13)  # `verify` knows axes that are an input
     value, result, axes = node.input[0], node.output[0], list(range(begin, end))
     element, aligned = writer.types.elements.get(value, TensorProto.UNDEFINED), writer.name(f"{result}/aligned")
     writer.types.learn(aligned, element, before if is_unsqueezed else after)

@@ -15,14 +15,16 @@ from poolgrad_lowering.ge.values import ValueTypes, value_types
 from poolgrad_lowering.model.io.external_data import ExternalData
 from poolgrad_lowering.model.ir.graphs import opset_of
 from poolgrad_lowering.model.ir.index import ModelIndex
+from tests.poolgrad_lowering.ge.test_masks import NO_MASK
 from tests.poolgrad_lowering.ge.test_near_misses import GRAPHS
 from tests.poolgrad_lowering.ge.test_rewrites import RANDOM
 
+OTHERS = {"random": RANDOM, "dropout": NO_MASK}
 SILENT = {"BatchNormalization", "Mod", "Pad", "ScatterND", "Softmax"}
 """Operators whose rewrites say nothing of their values."""
 LEARNED = {
     name: model
-    for name, model in (GRAPHS | {"random": RANDOM}).items()
+    for name, model in (GRAPHS | OTHERS).items()
     if SILENT.isdisjoint(node.op_type for node in model.graph.node)
 }
 

@@ -41,6 +41,9 @@ SYMBOLIC_TRIANGLES = {
     "a mask of a length": (
         "g (float[3,T] X) => (Y) { T = Shape<start = 1>(X) S = Concat<axis = 0>(T, T)"
         " M = ConstantOfShape<value = float[1] {-2.5}>(S) Z = TYPE(M) Y = Trilu<upper = UPPER>(Z, k) }"),
+    "sizes without a name, of two values": (
+        "g (float[N,6] X) => (V, Y) { P = NonZero(X) Q = Concat<axis = 1>(P, P) Z = TYPE(P) W = TYPE(Q)"
+        " V = Trilu<upper = UPPER>(W, k) Y = Trilu<upper = UPPER>(Z, k) }"),
     "sizes without a name": "g (float[N,6] X) => (Y) { P = NonZero(X) Z = TYPE(P) Y = Trilu<upper = UPPER>(Z, k) }",
 }  # fmt: skip
 
@@ -52,16 +55,16 @@ SYMBOLIC_TRIANGLES = {
 )
 @pytest.mark.parametrize("name", SYMBOLIC_TRIANGLES)
 def test_a_triangle_of_any_size_compares_places(name: str, typed: str, writes: str, upper: int, diagonal: int) -> None:
-    text = SYMBOLIC_TRIANGLES[name].replace("(Y) {", f"(Y) <int64 k = {{{diagonal}}}> {{")
+    text = SYMBOLIC_TRIANGLES[name].replace("Y) {", f"Y) <int64 k = {{{diagonal}}}> {{")
     model = parse(text.replace("TYPE", typed).replace("UPPER", str(upper)))
     export = export_cann(model)
-    is_known = not (name == "sizes without a name" and writes == "And")
+    is_known = not (name.startswith("sizes without a name") and writes == "And")
     assert operators(export.model)[-1] == (writes if is_known else "Trilu")
     shapes: dict[str, list[tuple[int, ...]]]
     shapes = {"X": [(2, 4), (5, 4)], "[3,T]": [(3, 1), (3, 5)], "[N,3,M]": [(2, 3, 1), (1, 3, 4)]}
     for shape in next((sizes for key, sizes in reversed(shapes.items()) if key in text), []):
         x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
-        if name == "sizes without a name":
+        if name.startswith("sizes without a name"):
             x = np.pad(x, [(0, 0), (0, 2)])
         for found, expected in zip(run(export.model, {"X": x}), run(model, {"X": x}), strict=True):
             assert_same_bits(found, expected)
@@ -73,6 +76,7 @@ def test_a_triangle_of_any_size_compares_places(name: str, typed: str, writes: s
     [
         "g (float[4,4] X) => (Y) { Z = Cast<to = 2>(X) Y = Trilu(Z) }",
         "g (float[4,4] X, int64 k) => (Y) { Z = Neg(X) Y = Trilu(Z, k) }",
+        "g (float[4,4] X) => (Y) <int64[0] k = {}> { Z = Neg(X) Y = Trilu(Z, k) }",
         "g (float[N,6] X) => (Y) { P = NonZero(X) Z = Cast<to = 9>(P) Y = Trilu(Z) }",
     ],
 )
@@ -81,6 +85,10 @@ def test_a_triangle_of_unknown_size_or_of_a_type_without_a_choice_stays(text: st
     export = export_cann(model)
     assert operators(export.model)[-1] == "Trilu"
     assert verify(model, export.model).differences == ()
+
+
+def test_a_triangle_of_a_vector_is_left_to_onnxruntime_which_refuses_it() -> None:
+    assert operators(export_cann(parse("g (float[4] X) => (Y) { Z = Neg(X) Y = Trilu(Z) }")).model) == ["Neg", "Trilu"]
 
 
 def test_a_triangle_that_is_too_large_for_a_mask_stays() -> None:
@@ -105,6 +113,9 @@ def test_verify_sees_another_triangle() -> None:
 DROPOUT = "g (KIND[N,4096] X) => (Y, M) <float R = {RATIO}, bool T = {1}> { Z = Neg(X) Y, M = Dropout(Z, READ, T) }"
 
 
+NO_MASK = parse("g (float[64] X) => (Y) <float R = {0.75}, bool T = {1}> { Y = Dropout(X, R, T) }")
+
+
 @pytest.mark.parametrize("opset", [12, 13, 18])
 @pytest.mark.parametrize(("ratio", "read"), [(0.25, "R"), (0.0, "R"), (0.5, "")])
 @pytest.mark.parametrize("kind", ["float", "float16"])
@@ -120,6 +131,13 @@ def test_a_dropout_in_training_draws_its_mask(kind: str, ratio: float, read: str
         assert abs(mask.mean() - (1 - ratio)) < 0.02  # 12,288 numbers: 4 standard deviations
         assert verify(model, export.model).proven
     assert export_cann(export_cann(model).model).model == export_cann(model).model
+
+
+def test_a_dropout_whose_mask_nothing_has_draws_one() -> None:
+    export = export_cann(NO_MASK)
+    assert operators(export.model) == ["RandomUniformLike", "Less", "Cast", "Mul", "Mul"]
+    [y] = run(export.model, {"X": np.ones(64, np.float32)})
+    assert set(y.tolist()) == {0.0, 4.0}
 
 
 def test_a_dropout_with_a_seed_keeps_it() -> None:
@@ -142,6 +160,7 @@ def test_a_dropout_with_a_seed_keeps_it() -> None:
         "g (float[4] X, bool T) => (Y) <float R = {0.5}> { Y = Dropout(X, R, T) }",
         "g (float[4] X, float R) => (Y) <bool T = {1}> { Y = Dropout(X, R, T) }",
         "g (float[4] X) => (Y) <float R = {1.5}, bool T = {1}> { Y = Dropout(X, R, T) }",
+        "g (float[4] X) => (Y) <float R = {1.0}, bool T = {1}> { Y = Dropout(X, R, T) }",
         "g (float[4] X) => (Y) <float[2] R = {0.5, 0.5}, bool T = {1}> { Y = Dropout(X, R, T) }",
         "g (float[4] X) => (Y, M) { Y, M = Dropout(X) }",
     ],

@@ -65,7 +65,7 @@ shapes: sizes of windows, as in onnxruntime's gradient of a mean over them: node
 
 
 def triangle(name: str) -> ModelProto:
-    text = test_masks.SYMBOLIC_TRIANGLES[name].replace("(Y) {", "(Y) <int64 k = {1}> {")
+    text = test_masks.SYMBOLIC_TRIANGLES[name].replace("Y) {", "Y) <int64 k = {1}> {")
     return parse(text.replace("TYPE", "Identity").replace("UPPER", "1"))
 
 

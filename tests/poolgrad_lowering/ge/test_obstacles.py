@@ -301,6 +301,10 @@ a convolution with strides
     g (float[1,2,9,9] X, float[2,2,K,L] W) => (Y) { Y = Conv<strides = [1, 1]>(X, W) }
 a convolution with dilations
     g (float[1,2,9,9] X, float[2,2,K,L] W) => (Y) { Y = Conv<dilations = [2, 2]>(X, W) }
+an average with strides of 63
+    g (float[1,1,64,64] X) => (Y) { Y = AveragePool<kernel_shape = [2, 2], strides = [63, 63]>(X) }
+a transposed convolution with a kernel
+    g (float[1,2,4,4] X, float[2,2,K,3] W) => (Y) { Y = ConvTranspose<kernel_shape = [3, 3]>(X, W) }
 a convolution with pads
     g (float[1,2,9,9] X, float[2,2,K,L] W) => (Y) { Y = Conv<pads = [0, 0, 0, 0]>(X, W) }
 """

@@ -55,6 +55,12 @@ a softmax without an axis, opset 12: LogSoftmax
     g (float[2,3] X) => (Y) { Y = LogSoftmax(X) }
 a clip without bounds: Identity
     g (float[4] X) => (Y) { Y = Clip(X) }
+a clip without bounds, opset 11: Identity
+    g (float[4] X) => (Y) { Y = Clip(X) }
+a dropout with a ratio: Identity
+    g (float[4] X) => (Y) <float R = {0.3}> { Y = Dropout(X, R) }
+a dropout whose training is off: Identity
+    g (float[4] X) => (Y) <float R = {0.3}, bool T = {0}> { Y = Dropout(X, R, T) }
 a dropout out of training: Identity
     g (float[4] X) => (Y) { Y = Dropout(X) }
 a dropout out of training, with a mask that nothing reads: Identity
@@ -65,6 +71,8 @@ pads of another sign, as in onnxruntime's gradient of a Pad: Neg Slice
     g (float[2,5] X) => (Y) <int64[4] P = {0, 2, 0, 1}> { N = Neg(P) Y = Pad(X, N) }
 negative pads: Slice Pad
     g (float[2,5] X) => (Y) <int64[4] P = {1, -1, 0, 2}> { Y = Pad(X, P) }
+negative pads and one more element: Slice Pad
+    g (float[2,5] X) => (Y) <int64[4] P = {1, -1, 0, 0}> { Y = Pad(X, P) }
 negative pads alone: Slice
     g (float[2,5] X) => (Y) <int64[4] P = {0, -1, -1, -2}> { Y = Pad(X, P) }
 a pool with the odd element in front: MaxPool
@@ -348,6 +356,28 @@ def test_batch_normalization_in_training_keeps_its_momentum(opset: int) -> None:
     assert (verification.differences, verification.whole_model.status) == ((), "same")
 
 
+def test_batch_normalization_in_training_without_a_running_mean() -> None:
+    model = ModelProto()
+    model.CopyFrom(TRAINING)
+    model.graph.node[0].output[1] = ""
+    del model.graph.output[1]
+    random = np.random.default_rng(0)
+    feeds = {
+        value.name: random.normal(size=[dim.dim_value for dim in value.type.tensor_type.shape.dim]).astype(np.float32)
+        for value in model.graph.input
+    }
+    y, _, variance = run(export_atc(TRAINING).model, feeds)
+    for found, wanted in zip(run(export_atc(model).model, feeds), (y, variance), strict=True):
+        assert_same_bits(found, wanted)
+
+
+def test_a_product_with_alpha_whose_c_is_left_out() -> None:
+    model = parse("g (float[2,3] X, float[3,4] Z) => (Y) { Y = Gemm<alpha = 0.3>(X, Z) }")
+    expected = export_atc(model).model
+    model.graph.node[0].input.append("")
+    assert export_atc(model).model == expected
+
+
 def test_verify_sees_another_momentum() -> None:
     export = export_atc(TRAINING).model
     [kept] = [tensor for tensor in export.graph.initializer if tensor.name.endswith("/kept")]
@@ -378,6 +408,12 @@ alpha 1
     g (float[2,3] X, float[3,4] Z) => (Y) { Y = Gemm(X, Z) }
 a global pool over two axes
     g (float[2,3,4,5] X) => (Y) { Y = GlobalMaxPool(X) }
+a clip, opset 10
+    g (float[4] X) => (Y) { Y = Clip(X) }
+a softmax of the last axis, opset 11
+    g (float[2,3,4] X) => (Y) { Y = Softmax<axis = -1>(X) }
+batch normalization
+    g (float[2,3,4] X, float[3] s) => (Y) { Y = BatchNormalization(X, s, s, s, s) }
 a lower bound
     g (float[4] X, float l) => (Y) { Y = Clip(X, l) }
 a softmax of the last axis, opset 13

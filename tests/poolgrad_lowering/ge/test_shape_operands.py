@@ -238,6 +238,21 @@ def test_zeros_of_an_old_opset() -> None:
     assert_same_bits(*(run(each, {"X": np.ones((2, 3), np.float32)})[0] for each in (export, model)))
 
 
+@pytest.mark.parametrize("opset", [12, 13])
+def test_axes_are_an_input(opset: int) -> None:
+    """`verify` knows no Squeeze with axes as an attribute."""
+    model = parse(
+        """g (float[N,M,4] Z) => (Y) <
+            int64[4] h = {0, 0, 2, 2}, int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}
+        > {
+            A = Reshape(Z, h) B = Transpose<perm = [0, 2, 1, 3]>(A) s = Shape(Z) N = Gather(s, zero) M = Gather(s, one)
+            P = Mul(N, two) S = Concat<axis = 0>(P, M, two) Y = Reshape(B, S)
+        }""",
+        opset=opset,
+    )
+    assert ("Squeeze" in operators(export_cann(model).model)) is (opset == 13)
+
+
 def test_a_shape_that_another_graph_computes_stays() -> None:
     """In a branch nothing is known of how it was computed."""
     branch = "If(c) <then_branch = t () => (A) { A = Reshape(X, S) }, else_branch = e () => (B) { B = Expand(o, S) }>"
