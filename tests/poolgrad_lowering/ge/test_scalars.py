@@ -14,7 +14,7 @@ from onnx import ModelProto, TensorProto
 from poolgrad_lowering import export_cann, lower, verify
 from tests.oracles import assert_same_bits
 from tests.pool_graphs import parse, random_feeds
-from tests.poolgrad_lowering.ge.test_rewrites import run
+from tests.poolgrad_lowering.ge.test_rewrites import operators, run
 
 MODELS: dict[str, ModelProto] = {
     "an optimizer": parse(
@@ -78,6 +78,33 @@ MODELS: dict[str, ModelProto] = {
         "g (float s) => (float[2,3] y) <int64[2] shape = {2, 3}> { t = Neg(s) y = Expand(t, shape) }"
     ),
     "a sum of nothing": parse("g (float s) => (float y) { y = ReduceSum<keepdims = 0>(s) }"),
+    "an index with two axes before": parse(
+        "g (float[4,2] x, int64[1,1] t) => (float[2] y) <int64[0] h = {}> { i = Reshape(t, h) y = Gather(x, i) }"
+    ),
+    "a product of vectors with two axes behind it": parse(
+        "g (float[3] x) => (float[1,1] y) <int64[2] h = {1, 1}> { p = MatMul(x, x) y = Reshape(p, h) }"
+    ),
+    "an input that nothing reads": parse("g (float s, float other) => (float y) { y = Neg(s) }"),
+}
+NODES = {
+    "an optimizer": "UnsqueezeScalars Mul Sub Add Reshape",
+    "a loss that the gradient needs": "Mul ReduceMean Reshape Reshape Sqrt Div",
+    "scalars of constants": "Constant Constant Mul Cast Mul",
+    "a view to the shape of a value, as in onnxruntime's gradient of a Squeeze": (
+        "ReduceMean Reshape UnsqueezeScalars Mul Reshape Add"
+    ),
+    "views to and from rank 0": "Reshape UnsqueezeScalars Mul Reshape Reshape Add",
+    "the gradient of a weight of rank 0": "ReduceSum Reshape UnsqueezeScalars Reshape Shape Reshape Neg Reshape Mul",
+    "an index": "UnsqueezeScalars Reshape Gather Gather",
+    "a product of vectors": "MatMul Reshape Reshape Mul",
+    "a condition": "UnsqueezeScalars Exp Not Reshape Reshape If",
+    "a choice": "UnsqueezeScalars Greater Where Reshape Where",
+    "an argument of the largest": "ArgMax Reshape Reshape Cast Add",
+    "an expansion": "UnsqueezeScalars Neg Expand",
+    "a sum of nothing": "UnsqueezeScalars ReduceSum Reshape",
+    "an index with two axes before": "Reshape Reshape Gather",
+    "a product of vectors with two axes behind it": "MatMul Reshape Reshape",
+    "an input that nothing reads": "UnsqueezeScalars Neg Reshape",
 }
 
 
@@ -95,9 +122,11 @@ def rank_0(model: ModelProto) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
-def test_interface_and_bits_stay(model: ModelProto) -> None:
+@pytest.mark.parametrize("name", MODELS)
+def test_interface_and_bits_stay(name: str) -> None:
+    model = MODELS[name]
     export = export_cann(model)
+    assert operators(export.model) == NODES[name].split()
     assert list(export.model.graph.input) == list(model.graph.input)
     assert list(export.model.graph.output) == list(model.graph.output)
     assert export.report.edits.scalars > 0
@@ -112,7 +141,10 @@ def test_verify_proves_it(model: ModelProto) -> None:
     assert (verification.differences, verification.whole_model.status) == ((), "same")
 
 
-READ_WITHOUT_AXIS = {"an index", "a condition", "a product of vectors", "the gradient of a weight of rank 0"}
+READ_WITHOUT_AXIS = {
+    *("an index", "an index with two axes before", "a condition", "a product of vectors"),
+    *("a product of vectors with two axes behind it", "the gradient of a weight of rank 0"),
+}
 
 
 @pytest.mark.parametrize("name", sorted(MODELS.keys() - READ_WITHOUT_AXIS))
@@ -163,6 +195,22 @@ def test_verify_sees_another_order_of_an_export(one: str, other: str) -> None:
     moved.graph.ClearField("node")
     moved.graph.node.extend(nodes)
     assert any("which it followed" in difference.what for difference in verify(TWO_UPDATES, moved).differences)
+
+
+def test_the_domain_of_the_dialect_is_imported_once() -> None:
+    model = parse("g (float s) => (y) { y = Neg(s) }", imports='"npu": 1')
+    assert [entry.domain for entry in export_cann(model).model.opset_import] == ["", "npu"]
+
+
+def test_a_view_to_an_unknown_rank_reads_the_value_without_the_axis() -> None:
+    export = export_cann(parse("g (float s, int64[K] h) => (y) { t = Neg(s) y = Reshape(t, h) }"))
+    assert operators(export.model) == ["UnsqueezeScalars", "Neg", "Reshape", "Reshape"]
+
+
+def test_an_operator_of_another_domain_is_no_reduction() -> None:
+    model = parse("g (float s, float[2] x) => (y) { t = acme.ReduceAll(s) y = Mul(x, t) }", imports='"acme": 1')
+    [node] = [node for node in export_cann(model).model.graph.node if node.domain == "acme"]
+    assert not node.attribute
 
 
 def test_a_model_without_values_of_rank_0_is_left_alone() -> None:
