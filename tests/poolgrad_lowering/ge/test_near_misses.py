@@ -35,6 +35,8 @@ from tests.poolgrad_lowering.ge import (
     test_rewrites,
     test_scalars,
     test_shape_operands,
+    test_training_statistics,
+    test_untouched,
 )
 from tests.poolgrad_lowering.ge.test_rewrites import run
 
@@ -78,12 +80,12 @@ GRAPHS: dict[str, ModelProto] = {
     name: row[0]
     for table in (
         *(test_rewrites.REWRITTEN, test_rewrites.LARGE_AVERAGES, test_rewrites.REWRITTEN_OF_GRAPH_MODE),
-        *(test_rewrites.STAY, test_obstacles.WRONG, test_obstacles.WEAK, test_obstacles.FINE, test_obstacles.MADE),
+        *(test_untouched.STAY, test_obstacles.WRONG, test_obstacles.WEAK, test_obstacles.FINE, test_obstacles.MADE),
     )
     for name, row in table.items()
     if all(node.domain not in (DOMAIN, "ai.onnx") for node in row[0].graph.node)  # which onnx does not infer, or run
 }
-GRAPHS |= test_scalars.MODELS | {"two updates": test_scalars.TWO_UPDATES, "training": test_rewrites.TRAINING}
+GRAPHS |= test_scalars.MODELS | {"two updates": test_scalars.TWO_UPDATES, "training": test_training_statistics.TRAINING}
 GRAPHS |= {f"shapes: {name}": test_shape_operands.declared_model(name) for name in test_shape_operands.SHAPES}
 GRAPHS |= {f"triangle: {name}": triangle(name) for name in test_masks.SYMBOLIC_TRIANGLES}
 GRAPHS |= {f"in planes of {batch}": in_planes(batch) for batch in "2N"}
