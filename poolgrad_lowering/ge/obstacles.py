@@ -65,8 +65,6 @@ def find_obstacles(model: ModelProto, types: ValueTypes, use: Use) -> Iterator[N
     functions = {(function.domain, function.name) for function in model.functions}
     nodes = [node for graph in graphs(model.graph) for node in graph.node]
     joins = not use.is_cut and any("" in node.input and node.op_type != "Clip" for node in nodes)
-    strange = {name for name, element in types.elements.items() if element not in _PLAIN_TYPES}
-    strange |= {name for name, shape in types.shapes.items() if len(shape) > _LARGEST_RANK_OF_PRODUCTS}
     if use.is_cut:
         constants = folded(model.graph, types)
         nodes = [node for node in nodes if not (node.output and constants.issuperset(node.output))]
@@ -77,7 +75,7 @@ def find_obstacles(model: ModelProto, types: ValueTypes, use: Use) -> Iterator[N
             yield obstacle(node, Obstacle.EMPTY_NAMES, reason)
         if use.is_cut and not is_taken(node):
             continue
-        for code, reason in _of_values(node, types) if strange else ():
+        for code, reason in _of_values(node, types):
             yield obstacle(node, code, reason)
         for code, reason in _of_node(node, versions, functions, types, use):
             yield obstacle(node, code, reason)
@@ -147,7 +145,6 @@ _READ_TYPES = frozenset(
     )
 )
 """The element types that GE's parser knows (its onnx_util.cc)."""
-_PLAIN_TYPES = _READ_TYPES - {TensorProto.BFLOAT16, TensorProto.DOUBLE}
 
 Found = Iterator[tuple[Obstacle, str]]
 

@@ -236,6 +236,17 @@ def test_an_obstacle_is_named_at_its_node(model: ModelProto, node: str, operator
     assert found.advice == Obstacle(code).advice
 
 
+@pytest.mark.parametrize("name", ["opset 19", "opset 7"])
+def test_nothing_else_is_said_of_another_opset(name: str) -> None:
+    assert [found.code for found in export_atc(WRONG[name][0]).report.obstacles] == ["opset"]
+
+
+@pytest.mark.parametrize("name", ["a large maximum over three axes", "bfloat16 of a maximum over three axes"])
+def test_limits_of_maxima_over_three_axes_are_of_graph_mode_too(name: str) -> None:
+    model, code = WEAK[name]
+    assert [found.code for found in export_cann(model).report.obstacles] == [code]
+
+
 def test_an_element_type_that_the_target_does_not_take(monkeypatch: pytest.MonkeyPatch) -> None:
     a2 = TARGETS["atlas-a2"]
     model = lower(GRADIENT).model
@@ -265,6 +276,13 @@ a dilation of three axes
     g (float[1,1,8,8,8] X) => (Y) { Y = MaxPool<kernel_shape = [2, 2, 2], dilations = [2, 1, 1]>(X) }
 a large window without padding
     g (float[1,1,8,8] X) => (float[1,1,A,B] Y) { [pool] Y = MaxPool<kernel_shape = [16, 16]>(X) }
+a stride of 63 with ceil_mode
+    g (float[1,1,8,8] X) => (float[1,1,A,B] Y) { [pool] Y = MaxPool<kernel_shape = [2, 2], strides = [63, 1],
+        ceil_mode = 1>(X) }
+strides of 63 over three axes
+    g (float[1,1,8,8,8] X) => (Y) { Y = MaxPool<kernel_shape = [2, 2, 2], strides = [63, 63, 63]>(X) }
+a linear Resize, opset 13
+    g (float[1,1,2,2] X, float[0] r) => (Y) <float[4] s = {1.0, 1.0, 2.0, 2.0}> { Y = Resize<mode = "linear">(X, r, s) }
 a window of 255 elements
     g (float[1,1,8,8] X) => (float[1,1,A,B] Y) { [pool] Y = MaxPool<kernel_shape = [15, 17], pads = [4, 4, 4, 4]>(X) }
 SAME_LOWER of known sizes
