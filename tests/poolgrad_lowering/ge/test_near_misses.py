@@ -121,7 +121,7 @@ def feeds_of(model: ModelProto, original: ModelProto, seed: int) -> dict[str, Ar
     return found
 
 
-BOUNDS = {TensorProto.BOOL: (0, 2), TensorProto.INT32: (0, 3), TensorProto.INT64: (0, 3)}
+BOUNDS: dict[int, tuple[int, int]] = {TensorProto.BOOL: (0, 2), TensorProto.INT32: (0, 3), TensorProto.INT64: (0, 3)}
 
 
 def replaced(model: ModelProto, original: ModelProto, name: str, seed: int) -> Array:
