@@ -41,6 +41,13 @@ def test_what_computed_a_shape_that_is_numbers_now_is_gone() -> None:
     assert operators(found) == ["Neg", "Reshape"]
 
 
+def test_a_declared_type_of_a_value_that_nothing_else_tells_is_known() -> None:
+    text = "g (float[2] X) => (Y) <float16[2] U> { U = acme.Make(X) Y = CastLike(X, U) }"
+    found, _ = prepared(parse(text, imports='"acme": 1'))
+    assert operators(found) == ["Make", "Cast"]
+    assert found.graph.node[1].attribute[0].i == TensorProto.FLOAT16
+
+
 def test_a_prototype_is_missed_from_its_opset_on() -> None:
     text = "g (float16[2,3] X) => (Y) { Y = ReduceLogSum<axes = [1]>(X) }"
     codes = {

@@ -246,6 +246,12 @@ def test_indices_are_proven_to_be_in_their_plane(name: str) -> None:
     assert prepare_for_graph_mode(model, ExternalData()).has_proven_indices is is_proven
 
 
+def test_an_operator_of_the_name_of_a_gradient_reads_no_indices() -> None:
+    node = GRADIENT.replace("npu.", "acme.")
+    text = f"g (float[1,1,4,4] x, float[1,1,2,2] dy, int32[1,1,2,2] given) => (dx) {{ dx = {node} (x, dy, given) }}"
+    assert prepare_for_graph_mode(parse(text, imports='"acme": 1'), ExternalData()).has_proven_indices
+
+
 def test_a_table_that_is_not_read_is_not_proven() -> None:
     text = f"""g (float[1,1,4,4] x, float[1,1,2,2] dy) => (dx) <int32[1,1,2,2] table = {{0, 2, 8, 10}}> {{
         dx = {GRADIENT} (x, dy, table)

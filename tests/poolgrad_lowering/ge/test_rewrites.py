@@ -117,6 +117,8 @@ the least element in a branch: ArgMin Cast Cast If
     }
 the type of another value, opset 15: Cast
     g (float16[4] X, float[2] T) => (Y) { Y = CastLike(X, T) }
+the type of a computed value, opset 15: Cast Cast
+    g (float[4] X, float[2] T) => (Y) { H = Cast<to = 10>(T) Y = CastLike(X, H) }
 a Euclidean norm, opset 18: ReduceSumSquare Sqrt
     g (float[2,70,4] X) => (Y) <int64[2] A = {-2, 0}> { Y = ReduceL2<keepdims = 0>(X, A) }
 a Euclidean norm of all elements, opset 18: ReduceSumSquare Sqrt
