@@ -6,16 +6,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx import ModelProto, TensorProto
 
 from poolgrad_lowering import export_atc, export_cann, verify
+from poolgrad_lowering.ge.rewrites import write_for_ge
+from poolgrad_lowering.ge.values import value_types
+from poolgrad_lowering.model.io.external_data import ExternalData
+from poolgrad_lowering.model.ir.index import ModelIndex
 from tests.oracles import assert_same_bits
 from tests.pool_graphs import parse
 from tests.poolgrad_lowering.ge.test_rewrites import operators, run
 
-TRIANGLE = "g (float[2,3,4] X) => (Y) <int64 k = {K}> { N = Neg(X) Z = TYPE(N) Y = Trilu<upper = UPPER>(Z, k) }"
+TRIANGLE = "g (float[2,5,3] X) => (Y) <int64 k = {K}> { N = Neg(X) Z = TYPE(N) Y = Trilu<upper = UPPER>(Z, k) }"
 
 
-@pytest.mark.parametrize("diagonal", [-(2**63), -3, -1, 0, 1, 4, 2**63 - 1])
+@pytest.mark.parametrize("diagonal", [-(2**63), -5, -4, -1, 0, 1, 3, 2**63 - 1])
 @pytest.mark.parametrize("upper", [0, 1])
 @pytest.mark.parametrize(
     ("typed", "writes"), [("Identity", "Where"), ("Cast<to = 7>", "Where"), ("Cast<to = 9>", "And")]
@@ -24,8 +29,8 @@ def test_a_triangle_is_a_mask_in_graph_mode(typed: str, writes: str, upper: int,
     model = parse(TRIANGLE.replace("K", str(diagonal)).replace("TYPE", typed).replace("UPPER", str(upper)))
     export = export_cann(model)
     assert operators(export.model)[-1] == writes
-    values = np.arange(24).reshape(2, 3, 4) - 11
-    column, row = np.arange(4), np.arange(3)[:, None]
+    values = np.arange(30).reshape(2, 5, 3) - 11
+    column, row = np.arange(3), np.arange(5)[:, None]
     kept = column - row >= diagonal if upper else column - row <= diagonal
     [found] = run(export.model, {"X": values.astype(np.float32)})
     typed_values = {"Identity": np.float32(-values), "Cast<to = 7>": -values, "Cast<to = 9>": values != 0}[typed]
@@ -138,6 +143,15 @@ def test_a_dropout_whose_mask_nothing_has_draws_one() -> None:
     assert operators(export.model) == ["RandomUniformLike", "Less", "Cast", "Mul", "Mul"]
     [y] = run(export.model, {"X": np.ones(64, np.float32)})
     assert set(y.tolist()) == {0.0, 4.0}
+
+
+@pytest.mark.parametrize("name", ["R", "T"])
+def test_a_dropout_whose_numbers_are_in_another_file_stays(name: str) -> None:
+    model = ModelProto()
+    model.CopyFrom(NO_MASK)
+    types = value_types(model, ModelIndex(model), ExternalData())
+    types.constants[name].data_location = TensorProto.EXTERNAL
+    assert write_for_ge(model, 16, types) == 0
 
 
 def test_a_dropout_with_a_seed_keeps_it() -> None:

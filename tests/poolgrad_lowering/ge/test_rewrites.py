@@ -274,6 +274,11 @@ def test_a_node_that_stays_on_the_cpu_is_named_and_does_not_stop_the_export(says
     assert export_atc(model).report.obstacles == ()
 
 
+def test_a_test_for_infinities_of_a_type_without_any_stays() -> None:
+    model = parse("g (float8e4m3fn[2] X) => (Y) { Y = IsInf(X) }", opset=20)
+    assert operators(export_cann(model).model) == ["IsInf"]
+
+
 @pytest.mark.parametrize(
     ("test", "opset", "expected"),
     [
