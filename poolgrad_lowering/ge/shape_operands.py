@@ -119,7 +119,6 @@ def _write_rows(node: NodeProto, source: Sizes | None, shape: Sizes, writer: Wri
     is_flat = source is not None and tuple(source[1:]) == rest
     if not is_flat:
         value = writer.reshape(value, [-1, *flat], writer.name(f"{result}/flat"))
-        writer.types.learn(value, element, [None, *flat])
     if is_flat or flat == list(rest):
         writer.add("Gather", [value, index], result, axis=0)
         return

@@ -12,6 +12,10 @@ import pytest
 from onnx import ModelProto, TensorProto
 
 from poolgrad_lowering import export_cann, lower, verify
+from poolgrad_lowering.ge.scalars import give_scalars_an_axis
+from poolgrad_lowering.ge.values import value_types
+from poolgrad_lowering.model.io.external_data import ExternalData
+from poolgrad_lowering.model.ir.index import ModelIndex
 from tests.oracles import assert_same_bits
 from tests.pool_graphs import parse, random_feeds
 from tests.poolgrad_lowering.ge.test_rewrites import operators, run
@@ -207,8 +211,18 @@ def test_a_view_to_an_unknown_rank_reads_the_value_without_the_axis() -> None:
     assert operators(export.model) == ["UnsqueezeScalars", "Neg", "Reshape", "Reshape"]
 
 
+def test_a_constant_in_another_file_is_reshaped() -> None:
+    model = ModelProto()
+    model.CopyFrom(MODELS["scalars of constants"])
+    types = value_types(model, ModelIndex(model), ExternalData())
+    types.constants["a"].data_location = TensorProto.EXTERNAL
+    give_scalars_an_axis(model, 16, types)
+    assert operators(model) == ["Constant", "Constant", "Reshape", "Mul", "Cast", "Mul"]
+
+
 def test_an_operator_of_another_domain_is_no_reduction() -> None:
-    model = parse("g (float s, float[2] x) => (y) { t = acme.ReduceAll(s) y = Mul(x, t) }", imports='"acme": 1')
+    text = "g (float s, float[2] x) => (y) <float t> { t = acme.ReduceAll(s) y = Mul(x, t) }"
+    model = parse(text, imports='"acme": 1')
     [node] = [node for node in export_cann(model).model.graph.node if node.domain == "acme"]
     assert not node.attribute
 
