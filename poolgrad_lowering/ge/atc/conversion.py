@@ -62,7 +62,7 @@ def conversion(model: ModelProto, target: Target, soc: str | None, file: str) ->
     return Conversion(
         cann=least_release(operators, target),
         socs=(soc,) if soc else target.socs,
-        environment=tuple(_environment(soc or target.socs[0], needs_plugin=bool(operators), is_exact=soc is not None)),
+        environment=tuple(_environment(target.socs[0], needs_plugin=bool(operators), is_exact=soc is not None)),
         command=" ".join(["atc", *(f"--{name}={value}" for name, value in options.items())]),
         input_format=options["input_format"],
         input_shape=shape,

@@ -69,6 +69,7 @@ def test_functions_without_a_kernel_are_inlined() -> None:
         model = with_function(domain, name)
         assert operators(prepared(model)[0]) == ["Add"]
         assert inline_functions(model)
+    assert not inline_functions(with_function("own", "twice", opset=15))
     kernel = with_function("npu", "MaxPool3DGradWithArgmax")
     assert not inline_functions(kernel)
     assert operators(kernel) == ["MaxPool3DGradWithArgmax"]

@@ -236,6 +236,10 @@ def test_an_obstacle_is_named_at_its_node(model: ModelProto, node: str, operator
     assert found.advice == Obstacle(code).advice
 
 
+def test_names_left_out_are_of_atc_alone() -> None:
+    assert "empty-names" not in {found.code for found in export_cann(MADE["names left out"][0]).report.obstacles}
+
+
 @pytest.mark.parametrize("name", ["opset 19", "opset 7"])
 def test_nothing_else_is_said_of_another_opset(name: str) -> None:
     assert [found.code for found in export_atc(WRONG[name][0]).report.obstacles] == ["opset"]

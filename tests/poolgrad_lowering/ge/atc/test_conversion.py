@@ -88,6 +88,7 @@ def test_symbolic_sizes_are_for_the_user_to_replace() -> None:
     assert converted(model).input_shape == "X:batch,3,8,8;t:batch;W:SIZE"
     assert options(converted(model))["input_shape"] == "X:batch,3,8,8;t:batch;W:SIZE"
     assert "input_shape" not in options(converted(GRADIENT))
+    assert converted(GRADIENT).input_shape == ""
 
 
 def test_the_environment_as_a_shell_reads_it(tmp_path: Path) -> None:
@@ -106,6 +107,8 @@ def test_the_environment_as_a_shell_reads_it(tmp_path: Path) -> None:
 def test_without_nodes_of_the_dialect_no_plugin_is_needed() -> None:
     found = converted(parse("g (float[2] X) => (float[2] Y) { Y = Relu(X) }"))
     assert len(found.environment) == 1
+    other = parse("g (float[2] X) => (Y) { Y = acme.MaxPool3DWithArgmaxV2(X) }", imports='"acme": 1')
+    assert len(converted(other).environment) == 1
     assert found.cann == "8.5.0"
 
 

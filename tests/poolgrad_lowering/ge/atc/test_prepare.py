@@ -15,6 +15,7 @@ from tests.poolgrad_lowering.ge.atc.average_exports import exported, with_comput
 from tests.poolgrad_lowering.ge.test_obstacles import half_average
 from tests.poolgrad_lowering.verification.test_exports import adaptive
 from tests.runtime.device_models import GRADIENT
+from tests.runtime.device_models import POOL as POOL_OF_DIALECT
 
 POOL = "MaxPool<kernel_shape = [2, 2], storage_order = 1>(X)"
 
@@ -24,7 +25,13 @@ def test_computed_sizes_become_a_constant(name: str, target: str) -> None:
     plain, edits, _ = exported(average_model(CASES[name], 16), target)
     model, computed, obstacles = exported(with_computed_sizes(average_model(CASES[name], 16), declared=True), target)
     assert (computed.rewritten, edits.rewritten, obstacles) == (1, 0, ())
+    assert computed.raised == edits.raised == (name == "2d in 3d")
     assert [node.op_type for node in model.graph.node] == [node.op_type for node in plain.graph.node]
+    [node] = [node for node in plain.graph.node if node.domain == "npu"]
+    lengths = {each.name: len(each.ints) for each in node.attribute if each.name.startswith("onnx_") and each.ints}
+    axes = 2 + (name == "2d in 3d")
+    assert {length for name, length in lengths.items() if "pads" not in name} == {axes}
+    assert {length for name, length in lengths.items() if "pads" in name} == {2 * axes}
 
 
 def test_nodes_are_sorted() -> None:
@@ -59,11 +66,12 @@ def test_obstacles_are_in_the_order_of_nodes_behind_those_of_the_model() -> None
     assert next(found.node for found in exported(gradient, "atlas-a2")[2]) == ""
 
 
-def test_an_operator_of_another_domain_is_not_the_dialects() -> None:
-    model = parse("g (float[1,1,8,8] X) => (Y) { Y = acme.MaxPool3DWithArgmaxV2(X) }", imports='"acme": 1')
+@pytest.mark.parametrize("name", ["MaxPool3DWithArgmaxV2", "MaxPoolWithArgmaxV3"])
+def test_an_operator_of_another_domain_is_not_the_dialects(name: str) -> None:
+    model = parse(f"g (float[1,1,8,8] X) => (Y) {{ Y = acme.{name}(X) }}", imports='"acme": 1')
     export = export_atc(model)
     assert [found.code for found in export.report.obstacles] == ["unregistered-operator"]
-    assert [node.op_type for node in export.model.graph.node] == ["MaxPool3DWithArgmaxV2"]
+    assert [node.op_type for node in export.model.graph.node] == [name]
 
 
 def test_a_function_of_another_domain_is_not_expanded() -> None:
@@ -128,3 +136,25 @@ def test_only_operators_with_a_rank_in_graphs_need_one(name: str) -> None:
         node.attribute.extend(kept)
     codes = [found.code for found in exported(model, "ascend950")[2]]
     assert ("unknown-rank" in codes) is (name == "2d in 3d")
+
+
+def test_windows_or_one_operand_tell_the_rank() -> None:
+    model = parse(f"g (float[1] x) => (argmax) {{ y, argmax = {POOL_OF_DIALECT} (x) }}", imports='"npu": 1')
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    found, edits, _ = exported(model, "ascend950")
+    assert edits.raised == 1
+    made = {name for node in found.graph.node if node.domain == "npu" for name in node.output}
+    declared = {value.name: value.type.tensor_type.shape.dim for value in found.graph.value_info}
+    assert made & declared.keys()
+    assert not [dim for name in made & declared.keys() for dim in declared[name] if dim.HasField("dim_value")]
+    gradient = parse(ALONE.replace("TYPE", "int32"), imports='"npu": 1')
+    gradient.graph.input[0].type.tensor_type.ClearField("shape")
+    assert exported(gradient, "atlas-a2")[1].raised == 1
+
+
+def test_a_result_that_is_left_out_stays_so() -> None:
+    model = parse(f"g (float[1,1,4,4] x) => (argmax) {{ y, argmax = {POOL_OF_DIALECT} (x) }}", imports='"npu": 1')
+    model.graph.node[0].output[0] = ""
+    found, edits, _ = exported(model, "atlas-a2")
+    assert edits.raised == 1
+    assert [node.output[0] for node in found.graph.node if node.domain == "npu"] == [""]
