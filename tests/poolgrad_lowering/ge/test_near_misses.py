@@ -24,6 +24,7 @@ from onnxruntime.capi.onnxruntime_pybind11_state import (
 
 from poolgrad_lowering import export_atc, export_cann, verify
 from poolgrad_lowering.dialect import DOMAIN
+from poolgrad_lowering.ge.values import DRAWN
 from poolgrad_lowering.model.diagnostics.errors import PoolgradError
 from tests.near_misses.edits import edited, edits
 from tests.oracles import assert_same_bits
@@ -38,7 +39,7 @@ from tests.poolgrad_lowering.ge import (
     test_training_statistics,
     test_untouched,
 )
-from tests.poolgrad_lowering.ge.test_rewrites import run
+from tests.poolgrad_lowering.ge.test_rewrites import run as run_in_place
 
 PART = 20
 """The default run tries one of so many changes."""
@@ -49,6 +50,7 @@ UNPROVEN = frozenset(
     """
 a Euclidean norm
 a function
+batch normalization of float64 in training: output
 a sum of sizes
 a sum of all sizes
 the logarithm of a sum
@@ -94,6 +96,11 @@ GRAPHS |= {
     for name, (sizes, attributes) in test_kept_indices.POOLS.items()
     for batch in "2N"
 }
+
+
+def run(model: ModelProto, feeds: dict[str, Array]) -> list[Array]:
+    """onnxruntime writes running statistics into the arrays that it is fed."""
+    return run_in_place(model, {name: array.copy() for name, array in feeds.items()})
 
 
 def sizes_of(value: ValueInfoProto) -> list[int | str]:
@@ -182,7 +189,8 @@ def faults(name: str, model: ModelProto, original: ModelProto) -> Iterator[str]:
                 exported: Any = export(model)
             except PoolgradError:
                 continue
-            if export is export_atc and not exported.report.converts:
+            is_drawn = any(node.op_type in DRAWN for node in exported.model.graph.node)
+            if is_drawn or (export is export_atc and not exported.report.converts):
                 continue
             if fault := difference(exported.model, feeds, expected, is_exact=not name.startswith(IN_ANOTHER_ORDER)):
                 yield f"{export.__name__}: {fault}"

@@ -22,6 +22,7 @@ from poolgrad_lowering.model.io.external_data import ExternalData
 from poolgrad_lowering.model.ir.graphs import HOLDERS
 from poolgrad_lowering.model.ir.order import operands, session_order
 from tests.heads import head
+from tests.pool_graphs import parse
 from tests.runtime.device_models import model_of
 
 
@@ -221,3 +222,13 @@ def test_a_selection_in_another_part_is_named() -> None:
     model = model_of("m (float[N] x) => (float[m] y) { c = Tan (x) n = NonZero (x) y = Gather (c, n) }")
     found = export_cann(model).report.obstacles
     assert [(each.operator, each.code) for each in found] == [("Tan", "on-the-cpu"), ("Gather", "selected-size")]
+
+
+def test_operators_of_other_domains_are_on_the_cpu() -> None:
+    """Sub-models are counted from 0 on."""
+    names = ("Relu", "CastLike", "MaxPool3DGradWithArgmax", "Identity", "MatMul")
+    nodes = " ".join(f"v{at} = other.{name} (x, x)" for at, name in enumerate(names))
+    text = f"m (float[2, 2] x) => (y) {{ {nodes} s = Sum (v0, v1, v2, v3, v4) y = Add (v4, s) }}"
+    found = placed(parse(text, imports='"other": 1'))
+    places = {(node.operator, node.place.value, node.sub_model) for node in found.nodes}
+    assert places == {*((f"other.{name}", "cpu", None) for name in names), ("Sum", "cann", 0), ("Add", "cann", 0)}
