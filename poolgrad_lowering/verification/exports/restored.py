@@ -14,7 +14,7 @@ is among them. Whether they compute the same, only a run can tell.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from copy import deepcopy
 from operator import itemgetter
 from typing import NamedTuple
@@ -34,10 +34,11 @@ from poolgrad_lowering.verification.exports.scalar_axes import AxisRemoval
 from poolgrad_lowering.verification.graph import protos
 from poolgrad_lowering.verification.graph.input_roles import ATEN
 from poolgrad_lowering.verification.graph.matching import Match
-from poolgrad_lowering.verification.graph.types import TensorTypes, tensor_types
+from poolgrad_lowering.verification.graph.types import TensorTypes, rank_of, tensor_types
 
-_ROUNDED = ("AveragePool", "BatchNormalization", "Dropout")
+_ROUNDED = ("AveragePool", "BatchNormalization", "Dropout", "ReduceL1", "ReduceLogSum")
 """Operators with rewrites whose results are rounded otherwise, or have other random numbers."""
+_VIEWS = ("Expand", "Reshape", "Squeeze", "Unsqueeze")
 
 
 def restored(original: ModelProto, lowered: ModelProto) -> ModelProto:
@@ -60,7 +61,10 @@ def restored(original: ModelProto, lowered: ModelProto) -> ModelProto:
     context = Context(opset, types, constants, inputs, _measured(original.graph, types), planes)
     put_back = set[str]()
     nodes = _without_rewrites(original.graph, changed.graph, changed.graph.node, context, put_back)
-    nodes = AxisRemoval(original.graph, changed.graph, nodes, types).restored()
+    spelled = _with_scalars_spelled_out(original, nodes, context)
+    known = types if spelled is original else tensor_types(spelled)
+    own, theirs = ({name for node in model.graph.node for name in node.output} for model in (original, spelled))
+    nodes = AxisRemoval(spelled.graph, changed.graph, nodes, known, theirs - own).restored()
     nodes = _without_rewrites(original.graph, changed.graph, nodes, context, put_back)
     nodes = _with_sources(original.graph, nodes, _unmade(lowered.graph.node))
     scalars = [name for node in lowered.graph.node if node.op_type == UNSQUEEZE_SCALARS for name in node.input]
@@ -80,20 +84,49 @@ def with_rounded_rewrites(original: ModelProto, lowered: ModelProto) -> ModelPro
     Both models then compute the same sums in the same order; the same object if there are none.
     """
     left = {name for node in lowered.graph.node if node.op_type in _ROUNDED for name in node.output}
-    rounded = [n for n in original.graph.node if n.op_type in _ROUNDED and not left.intersection(n.output)]
-    if not rounded:
-        return original
     context = Context(protos.default_opset(original), tensor_types(original), _constants(original.graph))
+
+    def rounded(node: NodeProto) -> NodeRewrite | None:
+        if node.op_type not in _ROUNDED or not left.isdisjoint(node.output):
+            return None
+        return next((one for one in rewrites_of(node, context) if one.rounded), None)
+
+    return _spelled_out(original, rounded, lowered)
+
+
+def _with_scalars_spelled_out(original: ModelProto, nodes: Sequence[NodeProto], context: Context) -> ModelProto:
+    """Return the original with rewrites of the nodes of rank 0 that are not put back; the same object if none.
+
+    What a rewrite computes in between has one axis too in an export for graph mode.
+    """
+    there = {protos.node_bytes(node) for node in nodes}
+    made = {name for node in nodes for name in node.output}
+
+    def of_scalars(node: NodeProto) -> NodeRewrite | None:
+        is_scalar = all(rank_of(name, context.types) == 0 for name in node.output)
+        if not is_scalar or node.op_type in _VIEWS or made.isdisjoint(node.output) or protos.node_bytes(node) in there:
+            return None
+        return next(rewrites_of(node, context), None)
+
+    return _spelled_out(original, of_scalars, original)
+
+
+def _spelled_out(
+    original: ModelProto, rewrite_of: Callable[[NodeProto], NodeRewrite | None], lowered: ModelProto
+) -> ModelProto:
+    """Return the original with rewrites in place of nodes; random numbers in them are those of the lowered model."""
+    rewrites = {at: found for at, node in enumerate(original.graph.node) if (found := rewrite_of(node)) is not None}
+    if not rewrites:
+        return original
     producers = {name: node for node in lowered.graph.node for name in node.output if name}
     changed = deepcopy(original)
     changed.graph.ClearField("node")
-    for number, node in enumerate(original.graph.node):
-        spelled = next((one for one in rewrites_of(node, context) if one.rounded), None) if node in rounded else None
-        if spelled is not None:
-            drawn = {each.output[0]: _drawn_for(node, producers) for each in spelled.nodes if _draws(each)}
-            changed.graph.node.extend(_spelled_out(spelled, f"rounded_{number}", changed, drawn))
-        else:
+    for at, node in enumerate(original.graph.node):
+        if (rewrite := rewrites.get(at)) is None:
             changed.graph.node.append(node)
+        else:
+            drawn = {each.output[0]: _drawn_for(node, producers) for each in rewrite.nodes if _draws(each)}
+            changed.graph.node.extend(_named(rewrite, f"rewritten_{at}", changed, drawn))
     return changed
 
 
@@ -115,7 +148,7 @@ def _drawn_for(node: NodeProto, producers: Mapping[str, NodeProto]) -> str:
     return ""
 
 
-def _spelled_out(rewrite: NodeRewrite, prefix: str, model: ModelProto, names: Mapping[str, str]) -> Iterator[NodeProto]:
+def _named(rewrite: NodeRewrite, prefix: str, model: ModelProto, names: Mapping[str, str]) -> Iterator[NodeProto]:
     """Yield the nodes of a rewrite with these names or others of their own, and add its constants to the model."""
 
     def name_of(value: str) -> str:

@@ -151,8 +151,9 @@ def test_a_form_has_the_results_of_the_node(model: ModelProto, expected: str) ->
 
 
 @pytest.mark.parametrize("model", [model for model, _ in REWRITTEN.values()], ids=REWRITTEN)
-def test_verify_takes_a_form_for_its_node(model: ModelProto) -> None:
+def test_verify_takes_a_rewrite_for_its_node(model: ModelProto) -> None:
     assert verify(model, export_atc(model).model).differences == ()
+    assert verify(model, export_cann(model).model).proven
 
 
 @pytest.mark.parametrize("model", [model for model, _ in REWRITTEN.values()], ids=REWRITTEN)
