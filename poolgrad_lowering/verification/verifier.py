@@ -24,8 +24,9 @@ from poolgrad_lowering.model.io.external_files import data_warnings
 from poolgrad_lowering.model.io.model_file import errors_name, parse_model, read_bytes, require_model
 from poolgrad_lowering.model.io.results import WithModel, model_of
 from poolgrad_lowering.model.ir.external import ModelFolder
+from poolgrad_lowering.verification.exports.decomposed import put_back
 from poolgrad_lowering.verification.exports.inlined import with_functions_of
-from poolgrad_lowering.verification.exports.restored import put_back, restored, with_rounded_rewrites
+from poolgrad_lowering.verification.exports.restored import restored, with_rounded_rewrites
 from poolgrad_lowering.verification.graph.protos import default_opset
 from poolgrad_lowering.verification.graph.roles import without_row
 from poolgrad_lowering.verification.outside.fields import initializers_as_inputs

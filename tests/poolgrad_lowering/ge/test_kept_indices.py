@@ -65,6 +65,16 @@ def test_a_pool_with_an_attribute_of_another_length_stays(name: str, auto_pad: s
     assert operators(export_cann(model).model) == ["MaxPool"]
 
 
+def test_verify_takes_pads_as_numbers_where_nothing_reads_indices() -> None:
+    sizes, attributes = POOLS["same padding"]
+    model = parse(f"g (float[{sizes}] X) => (Y) {{ Y, I = MaxPool<{attributes}>(X) }}", opset=18)
+    export = export_cann(model)
+    assert list(export.model.graph.node[0].output) == ["Y"]
+    assert verify(model, export.model).proven
+    export.model.graph.node[0].attribute[0].ints[0] += 1
+    assert verify(model, export.model, whole_model=False).differences
+
+
 def test_a_pool_whose_rounding_runtimes_may_read_in_different_ways_stays() -> None:
     model = pooled("1,2,8,9", "kernel_shape = [3, 3], strides = [2, 2], ceil_mode = 2")
     assert operators(export_cann(model).model) == ["MaxPool"]
