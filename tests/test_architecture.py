@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 LINES = {
     "compiler": 7_659,
     "dialect": 2_238,
-    "entry": 3_730,
+    "entry": 3_731,
     "ge": 3_602,
     "model": 7_672,
     "report": 1_939,
