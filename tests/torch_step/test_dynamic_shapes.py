@@ -179,7 +179,6 @@ CONDITIONS: dict[str, tuple[nn.Module, str]] = {
         Function(lambda x: torch.cat([x, functional.interpolate(functional.max_pool2d(x, 2), scale_factor=2.0)], 1)),
         r"2\*\(\(height//2\)\) = height, by what <lambda>",
     ),
-    "adaptive averages": (Function(lambda x: functional.adaptive_avg_pool2d(x, 3)), "height"),
     "adaptive maxima": (Function(lambda x: functional.adaptive_max_pool2d(x, 3)), "height"),
     "a pool of whole planes": (
         Function(lambda x: functional.max_pool2d(x, x.shape[2:])),

@@ -63,3 +63,13 @@ def _products(x: Tensor, matrices: Sequence[Matrix], order: range) -> Tensor:
 
 def _tensor(matrix: Matrix, dtype: torch.dtype) -> Tensor:
     return matrix.to(dtype) if isinstance(matrix, Tensor) else torch.tensor(matrix.tolist(), dtype=dtype)
+
+
+def places(count: Any) -> Tensor:
+    """Return 0, 1, … of a number of elements, which may be symbolic, in float32."""
+    return torch.arange(count).to(torch.float32)  # not of floats, whose number a graph does not say
+
+
+def last(numbers: Tensor) -> Tensor:
+    """Return the last one of `places`, with one axis."""
+    return numbers.amax(0, keepdim=True)  # a graph says that it is one number, as it does not of numbers[-1:]
