@@ -39,6 +39,14 @@ def test_adaptive_averages_of_images_of_any_size_are_no_obstacle() -> None:
         check_squared(step, torch.randn(sizes))
 
 
+def test_adaptive_averages_of_volumes_of_any_size_are_no_obstacle() -> None:
+    model = nn.Sequential(nn.Conv3d(1, 2, 1), nn.AdaptiveAvgPool3d((2, 1, 3)), nn.Flatten(), nn.Linear(12, 2))
+    sizes = {"input": {0: "batch", 2: "depth", 3: "height", 4: "width"}}
+    step = squared(model, torch.randn(2, 1, 5, 4, 6), sizes)
+    assert_whole(step)
+    check_squared(step, torch.randn(3, 1, 4, 6, 7))
+
+
 @pytest.mark.parametrize("is_mixed", [False, True])
 def test_adaptive_averages_of_any_length_are_no_obstacle(is_mixed: bool) -> None:
     model = nn.Sequential(nn.Conv1d(3, 4, 3), nn.AdaptiveAvgPool1d(4), nn.Flatten(), nn.Linear(16, 2))

@@ -55,6 +55,9 @@ def _products(x: Tensor, matrices: Sequence[Matrix], order: range) -> Tensor:
             found = product(found, _tensor(matrix.T, found.dtype))
             continue
         shape, inner = found.shape, found.shape[found.ndim + axis + 1 :]
+        if sum(not isinstance(size, int) for size in inner) > 1:  # joined, a graph could not part them
+            found = product(found.movedim(axis, -1), _tensor(matrix.T, found.dtype)).movedim(-1, axis)
+            continue
         rows = found.reshape(*shape[: found.ndim + axis + 1], math.prod(inner)) if len(inner) > 1 else found
         found = product(_tensor(matrix, found.dtype), rows)
         found = found.reshape(*shape[:axis], matrix.shape[0], *inner) if len(inner) > 1 else found
