@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from onnx import TensorProto
 
-from poolgrad_lowering.ge.writer import Writer
+from poolgrad_lowering.ge.writer import LAST, Writer
 from poolgrad_lowering.model.facts.type_rules import FLOAT_TYPES
 from poolgrad_lowering.model.ir.dims import Dim
 
@@ -146,6 +146,28 @@ def numbers_along(axis: int, rank: int, size: str, writer: Writer, measured: str
     for value in (one, number):
         writer.types.learn(value, wanted.element, writer.types.shapes.get(zeros))
     return number
+
+
+def count_along(axis: int, number: str, writer: Writer) -> str:
+    """Return how many numbers from 0 on there are along an axis, as one element."""
+    last = writer.slice(number, [-1], [LAST], [axis], writer.name(f"{number}/last"))
+    count = writer.add("Add", [last, writer.vector([1])], writer.name(f"{number}/count"))
+    for value in (last, count):
+        writer.types.learn(value, TensorProto.INT64, [1] * len(writer.types.shapes[number]))
+    return count
+
+
+def row_major(places: Sequence[str], counts: Sequence[str], name: str, writer: Writer) -> str:
+    """Return i · M + j for the places i and j along axes, the last of which counts M elements, and so on."""
+    index = places[0]
+    for place, count in zip(places[1:], counts[1:], strict=True):
+        first = writer.add("Mul", [index, count], writer.name(f"{name}/first"))
+        own, theirs = (writer.types.shapes[value] for value in (index, place))
+        index = writer.add("Add", [first, place], writer.name(f"{name}/rows"))
+        writer.types.learn(first, TensorProto.INT64, own)
+        sizes = [one if other == 1 else other for one, other in zip(own, theirs, strict=True)]
+        writer.types.learn(index, TensorProto.INT64, sizes)
+    return index
 
 
 def factors_of(size: int | str | None) -> Sizes:

@@ -128,6 +128,17 @@ class NodeRewrite:
         ones = self.add("Add", self.zeros_of(axis, rank, sources, TensorProto.INT64), [1])
         return self.add("CumSum", ones, np.array(axis), exclusive=1)
 
+    def count_along(self, axis: int, places: str) -> str:
+        """Add the number of places from 0 on along an axis."""
+        return self.add("Add", self.add("Slice", places, [-1], [FAR], [axis]), [1])
+
+    def row_major(self, places: Sequence[GivenOperand], sizes: Sequence[GivenOperand]) -> str:
+        """Add the places along all axes together, from those along each; the first axis needs no size."""
+        index = self.value(places[0])
+        for place, size in zip(places[1:], sizes, strict=True):
+            index = self.add("Add", self.add("Mul", index, size), place)
+        return index
+
     def zeros_of(self, axis: int, rank: int, sources: Sequence[int | SizedInput], element: int) -> str:
         """Add zeros of the size of the one source, or of the product of those of several ones."""
         [source, *others] = sources
