@@ -23,12 +23,11 @@ from poolgrad_lowering.ge.zeros import (
     WITH_ZERO,
     Sizes,
     Zeros,
-    count_along,
     count_unknown,
+    counted_along,
     factors_of,
     is_of_inputs,
     multiples,
-    numbers_along,
     row_major,
     zeros_like_input,
 )
@@ -109,24 +108,16 @@ def _write_rows(node: NodeProto, source: Sizes | None, shape: Sizes, writer: Wri
     result, measured = node.output[0], _measured(node, shape, writer)
     require(shape and 0 not in shape)
     leading = max(axis + 1 for axis, size in enumerate(shape) if not isinstance(size, int))
-    places, counts = [], []
-    for axis, size in enumerate(shape[:leading]):
-        if isinstance(size, int):
-            along = np.arange(size).reshape([-1 if at == axis else 1 for at in range(leading)])
-            places.append(writer.constant(f"{result}/places", along))
-            counts.append(writer.vector([size]))
-        else:
-            name = f"?{measured}[{axis}]" if measured else str(size)
-            places.append(need(numbers_along(axis, leading, name, writer, measured)))
-            counts.append(count_along(axis, places[-1], writer) if axis else "")
-    index, rest = row_major(places, counts, result, writer), list(shape[leading:])
+    axes = [counted_along(axis, leading, size, writer, measured) for axis, size in enumerate(shape[:leading])]
+    places, counts = zip(*axes, strict=True)
+    index, rest = row_major(places, counts, result, writer), need(all_numbers(shape[leading:]))
     value, element = node.input[0], writer.types.elements.get(node.input[0])
     flat = [math.prod(rest)] if rest else []
-    is_flat = source is not None and list(source[1:]) == rest
+    is_flat = source is not None and tuple(source[1:]) == rest
     if not is_flat:
         value = writer.reshape(value, [-1, *flat], writer.name(f"{result}/flat"))
         writer.types.learn(value, element, [None, *flat])
-    if is_flat or flat == rest:
+    if is_flat or flat == list(rest):
         writer.add("Gather", [value, index], result, axis=0)
         return
     value = writer.add("Gather", [value, index], writer.name(f"{result}/gathered"), axis=0)

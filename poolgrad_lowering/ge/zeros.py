@@ -14,6 +14,7 @@ import numpy as np
 from onnx import TensorProto
 
 from poolgrad_lowering.ge.writer import LAST, Writer
+from poolgrad_lowering.model.facts.known import need
 from poolgrad_lowering.model.facts.type_rules import FLOAT_TYPES
 from poolgrad_lowering.model.ir.dims import Dim
 
@@ -148,13 +149,25 @@ def numbers_along(axis: int, rank: int, size: str, writer: Writer, measured: str
     return number
 
 
-def count_along(axis: int, number: str, writer: Writer) -> str:
-    """Return how many numbers from 0 on there are along an axis, as one element."""
+def counted_along(
+    axis: int, rank: int, size: int | str | None, writer: Writer, measured: str | None = None
+) -> tuple[str, str]:
+    """Return the numbers from 0 on along an axis, and how many there are as one element.
+
+    Raises `NotApplicableError` where `numbers_along` finds none.
+    """
+    if isinstance(size, int):
+        along = np.arange(size).reshape([-1 if at == axis else 1 for at in range(rank)])
+        return writer.constant(f"numbers_{size}", along), writer.vector([size])
+    name = f"?{measured}[{axis}]" if measured else str(size)
+    number = need(numbers_along(axis, rank, name, writer, measured))
+    if not axis:  # nothing is in front of it
+        return number, ""
     last = writer.slice(number, [-1], [LAST], [axis], writer.name(f"{number}/last"))
     count = writer.add("Add", [last, writer.vector([1])], writer.name(f"{number}/count"))
     for value in (last, count):
-        writer.types.learn(value, TensorProto.INT64, [1] * len(writer.types.shapes[number]))
-    return count
+        writer.types.learn(value, TensorProto.INT64, [1] * rank)
+    return number, count
 
 
 def row_major(places: Sequence[str], counts: Sequence[str], name: str, writer: Writer) -> str:

@@ -90,19 +90,12 @@ def _rows(
     """A Reshape to (…, R), with R the number of elements behind the last unknown size, is rows at i, at i · M + j, …"""
     leading = max((axis + 1 for axis, size in enumerate(shape) if not isinstance(size, int)), default=0)
     rest, measured = known_sizes(shape[leading:]) or [], context.measured_by(node.input[1])
-    rewrite, places, sizes = NodeRewrite(), list[str](), list[GivenOperand]()
-    for axis, size in enumerate(shape[:leading]):
-        if isinstance(size, int):
-            places.append(rewrite.value(np.arange(size).reshape([-1 if at == axis else 1 for at in range(leading)])))
-            sizes.append([size])
-        elif sources := context.sources(axis, None if measured else size, measured):
-            places.append(rewrite.places(axis, leading, sources))
-            sizes.append(rewrite.count_along(axis, places[-1]) if axis else "")
-        else:
-            return
-    if not places:
+    rewrite = NodeRewrite()
+    axes = [rewrite.places_along(axis, leading, size, context, measured) for axis, size in enumerate(shape[:leading])]
+    known = [each for each in axes if each is not None]
+    if not known or len(known) < len(axes):
         return
-    index = rewrite.row_major(places, sizes[1:])
+    index = rewrite.row_major([places for places, _ in known], [count for _, count in known[1:]])
     flat, value, is_flat = [math.prod(rest)] if rest else [], node.input[0], bool(own) and list(own[1:]) == rest
     if not is_flat:
         value = rewrite.add("Reshape", value, [-1, *flat])

@@ -40,8 +40,8 @@ BOUNDS = "<int64[2] zeros = {0, 0}, int64[2] ones = {1, 1}, int64[2] axes = {2, 
 
 
 def ties(*shape: int) -> np.ndarray:
-    """A tensor with few different numbers, so that most windows have several maxima; −inf and both zeros are there."""
-    return np.random.default_rng(5).choice(np.array([-np.inf, -1, -0.0, 0.0, 2], np.float32), shape)
+    """A tensor of few numbers, so that most windows have several maxima; −inf, both zeros and NaN are there."""
+    return np.random.default_rng(5).choice(np.array([-np.inf, -1, -0.0, 0.0, 2, np.nan], np.float32), shape)
 
 
 def sizes_of(text: str) -> list[int]:
@@ -120,6 +120,79 @@ def test_positions_in_planes_need_no_positions_of_planes(batch: str) -> None:
     assert verify(model, export.model).differences == ()
 
 
+ANY_SIZE = {
+    "no overlap": ("N,3,H,W", "kernel_shape = [2, 2], strides = [2, 2]"),
+    "a known height": ("2,C,6,W", "kernel_shape = [3, 2], strides = [3, 2], pads = [0, 0, 0, 0]"),
+    "overlap": ("2,3,H,W", 'kernel_shape = [3, 2], strides = [2, 1], auto_pad = "VALID"'),
+    "dilations": ("N,C,H,W", "kernel_shape = [2, 3], dilations = [3, 2]"),
+    "one axis": ("N,C,W", "kernel_shape = [3], strides = [3]"),
+    "three axes": ("N,2,H,4,W", "kernel_shape = [2, 1, 3], strides = [2, 1, 3]"),
+}
+
+
+def in_planes(sizes: str, attributes: str, element: str = "float") -> ModelProto:
+    """A pool with its positions in planes, as PyTorch's exporter writes it."""
+    rank = sizes.count(",") - 1
+    bounds = {"zeros": [0] * rank, "ones": [1] * rank, "axes": range(2, 2 + rank)}
+    numbers = [f"int64[{rank}] {name} = {{{', '.join(map(str, each))}}}" for name, each in bounds.items()]
+    nodes = IN_PLANES.replace("kernel_shape = [2, 2], strides = [2, 2]", attributes).replace("[1, 1]", str([1] * rank))
+    return parse(f"g ({element}[{sizes}] X) => (y, index) <{', '.join(numbers)}> {{ {nodes} }}", opset=18)
+
+
+@pytest.mark.parametrize("element", ["float", "float16"])
+@pytest.mark.parametrize(("sizes", "attributes"), ANY_SIZE.values(), ids=ANY_SIZE)
+def test_positions_in_planes_of_any_size(sizes: str, attributes: str, element: str) -> None:
+    model = in_planes(sizes, attributes, element)
+    export = export_cann(model)
+    assert export.report.obstacles == ()
+    assert not {"MaxPool", "Sub"} & set(operators(export.model))
+    onnx.shape_inference.infer_shapes(export.model, check_type=True, strict_mode=True)
+    for given in (
+        {"N": 2, "C": 3, "H": 8, "W": 6},
+        {"N": 1, "C": 1, "H": 4, "W": 9},
+        {"N": 3, "C": 2, "H": 7, "W": 13},
+    ):
+        shape = [given.get(size) or int(size) for size in sizes.split(",")]
+        x = ties(*shape).astype({"float": np.float32, "float16": np.float16}[element])
+        for found, wanted in zip(run(export.model, {"X": x}), run(model, {"X": x}), strict=True):
+            assert_same_bits(found, wanted)
+    assert verify(model, export.model).differences == ()
+    assert export_cann(export.model).model == export.model
+
+
+OTHERS = {
+    "padding": ("N,3,H,W", "kernel_shape = [2, 2], strides = [2, 2], pads = [0, 1, 0, 0]"),
+    "same padding": ("N,3,H,W", 'kernel_shape = [2, 2], strides = [2, 2], auto_pad = "SAME_UPPER"'),
+    "windows that may end behind the input": ("N,3,H,W", "kernel_shape = [2, 2], strides = [2, 2], ceil_mode = 1"),
+    "another order": ("N,3,H,W", "kernel_shape = [2, 2], strides = [2, 2], storage_order = 1"),
+    "strides of another length": ("N,3,H,W", "kernel_shape = [2, 2], strides = [2]"),
+}
+
+
+@pytest.mark.parametrize(("sizes", "attributes"), OTHERS.values(), ids=OTHERS)
+def test_other_windows_of_any_size_stay(sizes: str, attributes: str) -> None:
+    export = export_cann(in_planes(sizes, attributes))
+    assert {found.code for found in export.report.obstacles} >= {"kept-indices"}
+    assert operators(export.model).count("MaxPool") == 2
+
+
+def test_positions_over_a_size_that_no_input_has_stay() -> None:
+    model = in_planes(*ANY_SIZE["no overlap"])
+    model.graph.node.insert(0, onnx.helper.make_node("Pad", ["X", "pads"], ["padded"]))
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([0] * 7 + [1]), "pads"))
+    for node in model.graph.node[1:3]:
+        node.input[0] = "padded"
+    assert [found.code for found in export_cann(model).report.obstacles] == ["kept-indices", "kept-indices"]
+
+
+def test_verify_sees_other_elements_of_a_window_of_any_size() -> None:
+    model = in_planes(*ANY_SIZE["no overlap"])
+    export = export_cann(model).model
+    [_, taps] = [tensor for tensor in export.graph.initializer if "/taps" in tensor.name]
+    taps.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(taps)[..., ::-1].copy(), taps.name))
+    assert not verify(model, export).proven
+
+
 @pytest.mark.parametrize(("sizes", "window"), [("1,1,4096,4096", 3), ("1,1,4611686018427387904,2", 1)])
 def test_windows_that_would_fill_a_memory_stay(sizes: str, window: int) -> None:
     found = export_cann(pooled(sizes, f"kernel_shape = [{window}, {window}], strides = [1, 1], pads = [0, 0, 1, 0]"))
@@ -173,6 +246,46 @@ def test_indices_are_proven_to_be_in_their_plane(node: str, is_proven: bool) -> 
     > {{ {node} dx = {GRADIENT} (x, dy, argmax) }}"""
     model = parse(text, imports='"npu": 1', opset=18)
     assert prepare_for_graph_mode(model, ExternalData()).has_proven_indices is is_proven
+
+
+READ = f"""
+g (float[N,1,H,W] X, float[N,1,H,W] Z, float[N,1,h,w] dy, int64[4,1] begin, int64[1,4] few, int64[N,1,h,w] n) => (dx)
+<int64[3] flat = {{0, 0, -1}}, int64[1] four = {{4}}> {{
+    planes = Reshape(X, flat) table = Add(begin, few) windows = Gather<axis = 2>(planes, table)
+    numbers = Reshape(few, four) number = Gather(numbers, n) position = Add(number, begin)
+    argmax = Cast<to = 6>(position) dx = {GRADIENT} (X, dy, argmax)
+}}"""
+UNREAD = {
+    "another value": ("(X, dy, argmax)", "(Z, dy, argmax)"),
+    "another begin": ("Add(number, begin)", "Add(number, few)"),
+    "other numbers": ("Reshape(few, four)", "Reshape(begin, four)"),
+    "begins and numbers side by side": ("int64[4,1] begin, int64[1,4] few", "int64[4] begin, int64[4] few"),
+    "other elements": ("axis = 2", "axis = 1"),
+    "parts of planes": ("{0, 0, -1}", "{0, -1, 4}"),
+    "a difference": ("table = Add(", "table = Sub("),
+    "few bits": ("argmax = Cast<to = 6>(position)", "small = Cast<to = 3>(position) argmax = Cast<to = 6>(small)"),
+}
+
+
+def test_indices_of_any_size_are_proven_where_the_graph_reads_the_elements() -> None:
+    assert prepare_for_graph_mode(parse(READ, imports='"npu": 1', opset=18), ExternalData()).has_proven_indices
+
+
+@pytest.mark.parametrize(("part", "other"), UNREAD.values(), ids=UNREAD)
+def test_indices_of_any_size_are_not_proven_by_what_else_it_reads(part: str, other: str) -> None:
+    text = READ.replace(part, other)
+    assert text != READ
+    assert not prepare_for_graph_mode(parse(text, imports='"npu": 1', opset=18), ExternalData()).has_proven_indices
+
+
+def test_indices_of_a_pool_of_any_size_are_proven_also_in_its_export() -> None:
+    model = in_planes(*ANY_SIZE["no overlap"])
+    model.graph.input.append(onnx.helper.make_tensor_value_info("dy", onnx.TensorProto.FLOAT, ["N", 3, "h", "w"]))
+    graph = parse(f"g (x, dy, i) => (dx) {{ a = Cast<to = 6>(index) dx = {GRADIENT} (X, dy, a) }}", imports='"npu": 1')
+    model.graph.node.extend(graph.graph.node)
+    model.opset_import.add(domain="npu", version=1)
+    for _ in range(2):
+        assert prepare_for_graph_mode(model, ExternalData()).has_proven_indices
 
 
 @pytest.mark.parametrize(("other", "copies"), [("table", 0), ("given", 2)])
