@@ -176,13 +176,21 @@ def test_other_windows_of_any_size_stay(sizes: str, attributes: str) -> None:
     assert operators(export.model).count("MaxPool") == 2
 
 
-def test_positions_over_a_size_that_no_input_has_stay() -> None:
-    model = in_planes(*ANY_SIZE["no overlap"])
-    model.graph.node.insert(0, onnx.helper.make_node("Pad", ["X", "pads"], ["padded"]))
-    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([0] * 7 + [1]), "pads"))
+def test_positions_over_a_size_that_no_input_of_numbers_has_stay() -> None:
+    model = in_planes(*ANY_SIZE["no overlap"], "bool")
+    model.graph.input.append(onnx.helper.make_tensor_value_info("of_height", onnx.TensorProto.FLOAT, ["H"]))
+    model.graph.node.insert(0, onnx.helper.make_node("Cast", ["X"], ["x"], to=onnx.TensorProto.FLOAT))
     for node in model.graph.node[1:3]:
-        node.input[0] = "padded"
-    assert [found.code for found in export_cann(model).report.obstacles] == ["kept-indices", "kept-indices"]
+        node.input[0] = "x"
+    model.graph.node.append(onnx.helper.make_node("Transpose", ["y"], ["z"]))  # which is rewritten
+    export = export_cann(model)
+    assert [found.code for found in export.report.obstacles] == ["kept-indices", "kept-indices"]
+    assert operators(export.model) == ["Cast", "MaxPool", "MaxPool", "Slice", "Sub", "Transpose"]
+
+
+@pytest.mark.parametrize(("sizes", "attributes"), list(OTHERS.values())[:-1], ids=list(OTHERS)[:-1])
+def test_verify_sees_that_other_windows_are_not_those_of_the_table(sizes: str, attributes: str) -> None:
+    assert not verify(in_planes(sizes, attributes), export_cann(in_planes(*ANY_SIZE["no overlap"])).model).proven
 
 
 def test_verify_sees_other_elements_of_a_window_of_any_size() -> None:
@@ -193,9 +201,13 @@ def test_verify_sees_other_elements_of_a_window_of_any_size() -> None:
     assert not verify(model, export).proven
 
 
-@pytest.mark.parametrize(("sizes", "window"), [("1,1,4096,4096", 3), ("1,1,4611686018427387904,2", 1)])
-def test_windows_that_would_fill_a_memory_stay(sizes: str, window: int) -> None:
-    found = export_cann(pooled(sizes, f"kernel_shape = [{window}, {window}], strides = [1, 1], pads = [0, 0, 1, 0]"))
+@pytest.mark.parametrize(
+    ("sizes", "window", "pad"),
+    [("1,1,4096,4096", 3, 1), ("1,1,4096,4096", 3, 0), ("1,1,4611686018427387904,2", 1, 1)],
+)
+def test_windows_that_would_fill_a_memory_stay(sizes: str, window: int, pad: int) -> None:
+    windows = f"kernel_shape = [{window}, {window}], strides = [1, 1], pads = [0, 0, {pad}, 0]"
+    found = export_cann(pooled(sizes, windows))
     assert operators(found.model) == ["MaxPool"]
     assert [obstacle.code for obstacle in found.report.obstacles] == ["kept-indices"]
 
@@ -205,6 +217,17 @@ def test_planes_that_would_fill_a_memory_stay(sizes: str) -> None:
     found = export_cann(pooled(sizes, "kernel_shape = [1, 1], strides = [2147483647, 2147483647]"))
     assert operators(found.model) == ["MaxPool"]
     assert [obstacle.code for obstacle in found.report.obstacles] == ["kept-indices"]
+
+
+def test_a_pool_of_the_maxima_of_a_pool() -> None:
+    pools = "y, I = MaxPool<kernel_shape = [2, 1]>(X) Z, J = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(y)"
+    model = parse(f"g (float[2,3,9,6] X) => (I, Z, J) {{ {pools} }}", opset=18)
+    export = export_cann(model)
+    assert export.report.obstacles == ()
+    x = ties(2, 3, 9, 6)
+    for found, wanted in zip(run(export.model, {"X": x}), run(model, {"X": x}), strict=True):
+        assert_same_bits(found, wanted)
+    assert verify(model, export.model).proven
 
 
 def test_the_first_index_of_each_plane_by_itself() -> None:
