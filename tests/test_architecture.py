@@ -24,12 +24,12 @@ LINES = {
     "compiler": 7_659,
     "dialect": 2_238,
     "entry": 3_731,
-    "ge": 3_602,
+    "ge": 3_728,
     "model": 7_672,
     "report": 1_939,
     "standard": 3_080,
     "torch": 10_085,
-    "verification": 7_255,
+    "verification": 7_315,
 }
 """The most lines of each room's Python."""
 FLOORS = {name: floor for floor, names in enumerate(rooms.ORDER) for name in names}
