@@ -209,7 +209,8 @@ SESSIONS = {
         "'drawn__sgd__float32' 'normalized__adamw__float32' 'tokens__sgd__float32' "
         "'unpooled__sgd__float32' 'pyramid__sgd__float32' 'unet_of_any_batch__adamw__float32' "
         "'unet_of_labels__sgd__float32' 'recognizer__adamw__float32' "
-        "'unet_of_any_size__sgd__float32' 'text_of_any_length__adamw__float32'; do "
+        "'unet_of_any_size__sgd__float32' 'unpooled_of_any_size__sgd__float32' "
+        "'text_of_any_length__adamw__float32'; do "
         'nox -s torch-step -- python -m tests.torch_step.steps build/steps --only "$steps"; done; '
         f"LD_LIBRARY_PATH=$PWD/build/cann_ep/lib64 {TWO} -m cann_ep $CANN_TESTS",
         f"--group=test --group=cann {WHEEL}",

@@ -115,7 +115,10 @@ class TrainingLoop:
         """
         if not self._now.keys() & values.keys():
             names = ", ".join(list(self._now)[:3])
-            raise ValueError(f"no value has the name of an input, such as {names}: step.values_of(model) has them")
+            raise ValueError(
+                f"no value has the name of an input, such as {names}: the step's values have them, for a PyTorch model "
+                "step.values_of(model)"
+            )
         self._now |= {name: self._kept(name, value) for name, value in values.items() if name in self._now}
 
     def _leaves(self, name: str, value: Any) -> Iterator[tuple[str, Any]]:

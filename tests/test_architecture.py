@@ -23,13 +23,13 @@ ROOT = Path(__file__).parents[1]
 LINES = {
     "compiler": 7_659,
     "dialect": 2_238,
-    "entry": 3_730,
-    "ge": 3_602,
+    "entry": 3_731,
+    "ge": 3_728,
     "model": 7_672,
     "report": 1_939,
     "standard": 3_080,
-    "torch": 10_053,
-    "verification": 7_155,
+    "torch": 10_085,
+    "verification": 7_315,
 }
 """The most lines of each room's Python."""
 FLOORS = {name: floor for floor, names in enumerate(rooms.ORDER) for name in names}

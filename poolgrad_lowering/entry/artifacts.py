@@ -132,7 +132,8 @@ def _step(
     model, gate, values, report = step
     if options.strict and report.incomplete:
         return report, {}
-    contents, _ = with_data(gate, model, training, folder.file(f"{prefix}{STEP}"))
+    contents, written = with_data(gate, model, training, folder.file(f"{prefix}{STEP}"))
+    report = report._replace(bytes_after=len(written))
     evaluation = source / (prefix + OTHERS[0])
     if evaluation.name in found.models:
         model, gate = renamed_evaluation(evaluation, checkpoint, options)

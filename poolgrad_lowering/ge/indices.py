@@ -25,6 +25,8 @@ _SELECTING = (
     *("Slice", "Squeeze", "Transpose", "Unsqueeze"),
 )
 """Operators whose results are elements of their first operand."""
+_OF_PLANES = 2
+"""The axis of the elements of planes in (N, C, elements)."""
 _MOST_NODES = 64
 """Between a table and the indices."""
 
@@ -61,8 +63,43 @@ def _is_proven(node: NodeProto, producers: Mapping[str, NodeProto], types: Value
         return True
     operands = operands_of(node)
     x, argmax = operands[Part.X], operands[Part.ARGMAX]
-    sizes, bounds = types.sizes(x, 2), _bounds(argmax, producers, types, _MOST_NODES)
-    return sizes is not None and bounds is not None and 0 <= bounds[0] <= bounds[1] < math.prod(sizes)
+    sizes = types.sizes(x, 2)
+    if sizes is None:
+        return _is_read(argmax, x, producers, types)
+    bounds = _bounds(argmax, producers, types, _MOST_NODES)
+    return bounds is not None and 0 <= bounds[0] <= bounds[1] < math.prod(sizes)
+
+
+def _is_read(argmax: str, x: str, producers: Mapping[str, NodeProto], types: ValueTypes) -> bool:
+    """Whether the graph reads planes of x at each position that indices can be, as `kept_indices` computes them.
+
+    An index is one of several numbers plus a begin, and the windows are read at all begins plus all numbers.
+    """
+    known = {name: node for name, node in producers.items() if is_standard(node)}
+
+    def made_by(name: str, op_type: str) -> NodeProto:
+        node = known.get(name)
+        return node if node is not None and node.op_type == op_type else NodeProto(input=[""] * 2)
+
+    while (node := known.get(argmax)) is not None and (node.op_type == "Reshape" or _is_wide(node)):
+        argmax = node.input[0]
+    picked, begin = made_by(argmax, "Add").input
+    listed = made_by(picked, "Gather").input[0]
+    numbers = made_by(listed, "Reshape").input[0]
+    lengths = [types.shapes.get(name, ())[-1:] for name in (begin, numbers)]
+    if lengths != [(1,), types.sizes(listed)]:  # numbers on the last axis alone, and begins on the others
+        return False
+    for node in known.values():
+        if node.op_type == "Gather" and [each.i for each in node.attribute] == [_OF_PLANES]:
+            planes, table = made_by(node.input[0], "Reshape").input, made_by(node.input[1], "Add").input
+            if [*table] == [begin, numbers] and planes[0] == x and types.numbers(planes[1]) == [0, 0, -1]:
+                return True
+    return False
+
+
+def _is_wide(node: NodeProto) -> bool:
+    """Whether a node casts to an element type that has all positions."""
+    return node.op_type == "Cast" and node.attribute[0].i in _WIDE
 
 
 def _bounds(name: str, producers: Mapping[str, NodeProto], types: ValueTypes, depth: int) -> tuple[int, int] | None:
@@ -79,7 +116,7 @@ def _bounds(name: str, producers: Mapping[str, NodeProto], types: ValueTypes, de
         sizes = types.shapes.get(node.input[0], ())
         size = sizes[axis] if -len(sizes) <= axis < len(sizes) else None
         return (0, size - 1) if isinstance(size, int) else None
-    if node.op_type in _SELECTING or (node.op_type == "Cast" and node.attribute[0].i in _WIDE):
+    if node.op_type in _SELECTING or _is_wide(node):
         return _bounds(node.input[0], producers, types, depth - 1)
     if node.op_type == "Add":
         found = [_bounds(operand, producers, types, depth // 2) for operand in node.input]

@@ -17,6 +17,7 @@ from onnx import ModelProto, NodeProto
 from poolgrad_lowering.ge import index_rewrites, numeric_rewrites, window_rewrites
 from poolgrad_lowering.ge.kept_indices import write_plane_starts, write_positions
 from poolgrad_lowering.ge.shape_operands import write_numbers
+from poolgrad_lowering.ge.tidy import drop_unread
 from poolgrad_lowering.ge.values import SHAPE_OPERANDS, ValueTypes, attributes_of
 from poolgrad_lowering.ge.writer import Writer
 from poolgrad_lowering.model.facts.known import NotApplicableError, need
@@ -37,7 +38,13 @@ def write_for_ge(model: ModelProto, opset: int, types: ValueTypes, *, is_cut: bo
     if not present & rewrites.keys():
         return 0
     taken = names_of(model.graph)
-    return sum(_write(Writer(graph, opset, types, taken), graph.node, rewrites) for graph in graphs(model.graph))
+    changed, unread = 0, set[str]()
+    for graph in graphs(model.graph):
+        writer = Writer(graph, opset, types, taken)
+        changed += _write(writer, graph.node, rewrites)
+        unread |= writer.unread
+    drop_unread(model, unread)
+    return changed
 
 
 def _write(writer: Writer, nodes: Iterable[NodeProto], rewrites: Mapping[str, Rewrite]) -> int:

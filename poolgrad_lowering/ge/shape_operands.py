@@ -17,17 +17,18 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from poolgrad_lowering.ge.values import SHAPE_OPERANDS, all_numbers
-from poolgrad_lowering.ge.writer import LAST, Writer
+from poolgrad_lowering.ge.writer import Writer
 from poolgrad_lowering.ge.zeros import (
     NUMBERS,
     WITH_ZERO,
     Sizes,
     Zeros,
     count_unknown,
+    counted_along,
     factors_of,
     is_of_inputs,
     multiples,
-    numbers_along,
+    row_major,
     zeros_like_input,
 )
 from poolgrad_lowering.model.facts.known import by_rule, need, require
@@ -100,20 +101,16 @@ def _write_aligned(node: NodeProto, source: Sizes, shape: Sizes, writer: Writer)
 
 
 def _write_rows(node: NodeProto, source: Sizes | None, shape: Sizes, writer: Writer) -> None:
-    """Add a Gather of the rows i · M + j of (N·M, R) for a Reshape to (N, M, …), which can compute one size only.
+    """Add a Gather of rows for a Reshape to several sizes that are not known, of which it can compute one only.
 
-    R are the elements behind the sizes N and M, which are not known.
+    A row has the elements behind the last of these sizes. For (N, M, R) it is row i · M + j of (N·M, R).
     """
-    rest, result, measured = need(all_numbers(shape[2:])), node.output[0], _measured(node, shape, writer)
-    require(len(shape) > 1 and 0 not in shape)
-    names = [f"?{measured}[{axis}]" if measured else str(shape[axis]) for axis in (0, 1)]
-    row, column = (need(numbers_along(axis, 2, name, writer, measured)) for axis, name in enumerate(names))
-    last = writer.slice(column, [-1], [LAST], [1], writer.name(f"{result}/last"))
-    count = writer.add("Add", [last, writer.vector([1])], writer.name(f"{result}/count"))
-    first = writer.add("Mul", [row, count], writer.name(f"{result}/first"))
-    index = writer.add("Add", [first, column], writer.name(f"{result}/rows"))
-    for value, sizes in ((last, (1, 1)), (count, (1, 1)), (first, (shape[0], 1)), (index, shape[:2])):
-        writer.types.learn(value, TensorProto.INT64, sizes)
+    result, measured = node.output[0], _measured(node, shape, writer)
+    require(shape and 0 not in shape)
+    leading = max(axis + 1 for axis, size in enumerate(shape) if not isinstance(size, int))
+    axes = [counted_along(axis, leading, size, writer, measured) for axis, size in enumerate(shape[:leading])]
+    places, counts = zip(*axes, strict=True)
+    index, rest = row_major(places, counts, result, writer), need(all_numbers(shape[leading:]))
     value, element = node.input[0], writer.types.elements.get(node.input[0])
     flat = [math.prod(rest)] if rest else []
     is_flat = source is not None and tuple(source[1:]) == rest
@@ -123,8 +120,8 @@ def _write_rows(node: NodeProto, source: Sizes | None, shape: Sizes, writer: Wri
         writer.add("Gather", [value, index], result, axis=0)
         return
     value = writer.add("Gather", [value, index], writer.name(f"{result}/gathered"), axis=0)
-    writer.types.learn(value, element, [*shape[:2], *flat])
-    writer.reshape(value, [0, 0, *rest], result)
+    writer.types.learn(value, element, [*shape[:leading], *flat])
+    writer.reshape(value, [*[0] * leading, *rest], result)
 
 
 def _of_expand(source: Sizes | None, shape: Sizes) -> Sequence[int] | None:

@@ -43,7 +43,8 @@ class Writer(GraphWriter):
         self.inputs = [value.name for value in graph.input]
         self.zeros: dict[tuple[str, int, int, int], str] = {}  # of `shape_operands`
         self.starts: dict[str, str] = {}  # of `kept_indices`, as `positions`
-        self.positions: dict[str, tuple[str, list[int]]] = {}
+        self.positions: dict[str, str] = {}
+        self.unread = set[str]()  # names that a rewrite reads no more
         self._vectors: dict[tuple[int, ...], str] = {}
 
     @cached_property

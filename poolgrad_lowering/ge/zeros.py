@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from onnx import TensorProto
 
-from poolgrad_lowering.ge.writer import Writer
+from poolgrad_lowering.ge.writer import LAST, Writer
+from poolgrad_lowering.model.facts.known import need
 from poolgrad_lowering.model.facts.type_rules import FLOAT_TYPES
 from poolgrad_lowering.model.ir.dims import Dim
 
@@ -145,6 +146,40 @@ def numbers_along(axis: int, rank: int, size: str, writer: Writer, measured: str
     for value in (one, number):
         writer.types.learn(value, wanted.element, writer.types.shapes.get(zeros))
     return number
+
+
+def counted_along(
+    axis: int, rank: int, size: int | str | None, writer: Writer, measured: str | None = None
+) -> tuple[str, str]:
+    """Return the numbers from 0 on along an axis, and how many there are as one element.
+
+    Raises `NotApplicableError` where `numbers_along` finds none.
+    """
+    if isinstance(size, int):
+        along = np.arange(size).reshape([-1 if at == axis else 1 for at in range(rank)])
+        return writer.constant(f"numbers_{size}", along), writer.vector([size])
+    name = f"?{measured}[{axis}]" if measured else str(size)
+    number = need(numbers_along(axis, rank, name, writer, measured))
+    if not axis:  # nothing is in front of it
+        return number, ""
+    last = writer.slice(number, [-1], [LAST], [axis], writer.name(f"{number}/last"))
+    count = writer.add("Add", [last, writer.vector([1])], writer.name(f"{number}/count"))
+    for value in (last, count):
+        writer.types.learn(value, TensorProto.INT64, [1] * rank)
+    return number, count
+
+
+def row_major(places: Sequence[str], counts: Sequence[str], name: str, writer: Writer) -> str:
+    """Return i · M + j for the places i and j along axes, the last of which counts M elements, and so on."""
+    index = places[0]
+    for place, count in zip(places[1:], counts[1:], strict=True):
+        first = writer.add("Mul", [index, count], writer.name(f"{name}/first"))
+        own, theirs = (writer.types.shapes[value] for value in (index, place))
+        index = writer.add("Add", [first, place], writer.name(f"{name}/rows"))
+        writer.types.learn(first, TensorProto.INT64, own)
+        sizes = [one if other == 1 else other for one, other in zip(own, theirs, strict=True)]
+        writer.types.learn(index, TensorProto.INT64, sizes)
+    return index
 
 
 def factors_of(size: int | str | None) -> Sizes:

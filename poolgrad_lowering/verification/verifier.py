@@ -24,7 +24,9 @@ from poolgrad_lowering.model.io.external_files import data_warnings
 from poolgrad_lowering.model.io.model_file import errors_name, parse_model, read_bytes, require_model
 from poolgrad_lowering.model.io.results import WithModel, model_of
 from poolgrad_lowering.model.ir.external import ModelFolder
-from poolgrad_lowering.verification.exports.restored import put_back, restored, with_rounded_rewrites
+from poolgrad_lowering.verification.exports.decomposed import put_back
+from poolgrad_lowering.verification.exports.inlined import with_functions_of
+from poolgrad_lowering.verification.exports.restored import restored, with_rounded_rewrites
 from poolgrad_lowering.verification.graph.protos import default_opset
 from poolgrad_lowering.verification.graph.roles import without_row
 from poolgrad_lowering.verification.outside.fields import initializers_as_inputs
@@ -68,13 +70,14 @@ def verify(
         require_model(model)
     seed = settings.seed
     started = time.perf_counter()
-    with_operators, rewritten = put_back(original, given)
-    operators = compare_operators(original, given, rewritten, seed)
+    source = with_functions_of(original, given)
+    with_operators, rewritten = put_back(source, given)
+    operators = compare_operators(source, given, rewritten, seed)
     given = with_operators
-    compared = restored(original, given)
-    differences, cases = compare_structure((original, compared))
+    compared = restored(source, given)
+    differences, cases = compare_structure((source, compared))
     if differences:
-        differences = [*mistaken(original, given), *differences]
+        differences = [*mistaken(source, given), *differences]
     foreign = foreign_bodies(compared)
     results: list[SiteResult] = []
     for number, case in enumerate(cases):
@@ -89,8 +92,10 @@ def verify(
         progress(len(cases), len(cases), "")
     if whole_model:
         spares, reorders = (_all_proven_without(data, results) for data in (NO_NEGATIVE_ZERO, ONLY_MULTIPLES))
-        rounded = with_rounded_rewrites(original, given)
-        whole = compare_whole(rounded, given, seed, spares_zero_signs=spares, reorders_sums=reorders)
+        rounded = with_rounded_rewrites(source, given)
+        whole = compare_whole(
+            original if rounded is source else rounded, given, seed, spares_zero_signs=spares, reorders_sums=reorders
+        )
     else:
         whole = WholeModel("skipped", "not requested")
     if not differences and all(site.status == "proven" for site in results):

@@ -50,7 +50,7 @@ def labels(count: int, *sizes: int) -> Callable[[], Tensor]:
 class Network:
     """A network, its input and target, and the numbers of its max pools and of its average pools with windows.
 
-    `shapes` are the symbolic sizes of its step.
+    `unpooled` are the places of maxima that are read over sizes that are not known; `shapes` those sizes of its step.
     """
 
     build: Callable[[], nn.Module]
@@ -58,6 +58,7 @@ class Network:
     target: Callable[[], Tensor]
     pools: int
     averages: int = 0
+    unpooled: int = 0
     shapes: Mapping[str, Any] | None = None
     loss: Callable[[Tensor, Tensor], Tensor] = field(default_factory=nn.CrossEntropyLoss)
 
@@ -105,6 +106,14 @@ NETWORKS = {
         image(2, 1, 8, 12),
         labels(2, 8, 12),
         1,
+        shapes={"x": {0: "batch", 2: "2*height", 3: "2*width"}, "target": {0: "batch", 1: "2*height", 2: "2*width"}},
+    ),
+    "unpooled_of_any_size": Network(
+        Unpooled,
+        image(2, 3, 8, 12),
+        labels(2, 8, 12),
+        1,
+        unpooled=1,
         shapes={"x": {0: "batch", 2: "2*height", 3: "2*width"}, "target": {0: "batch", 1: "2*height", 2: "2*width"}},
     ),
     "text_of_any_length": Network(

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.export import Dim
 from torch.nn import functional
 
-from poolgrad_lowering import export_cann, lower, verify
+from poolgrad_lowering import export_cann, lower
 from poolgrad_lowering.torch import export_training_step
 from tests.torch_step.symbolic_steps import Function, assert_whole, check_for, check_squared, squared
 
@@ -165,14 +165,6 @@ def test_images_of_any_size_are_resized_without_an_obstacle(name: str) -> None:
     check_for(step, torch.randn(3, 3, 16, 4), torch.randint(5, (3, 16, 4)))
 
 
-def test_pools_of_what_layers_leave_of_a_length_are_lowered() -> None:
-    """Which is a rounded quotient, and twice one: the gradient's shape is that of a tensor, not its own arithmetic."""
-    layers = [nn.Conv1d(1, 4, 8, 3), nn.ReLU(), nn.MaxPool1d(4), nn.Conv1d(4, 4, 3), nn.MaxPool1d(3, 2), nn.Flatten(0)]
-    step = squared(nn.Sequential(*layers), torch.randn(2, 1, 90), {"input": {0: "batch", 2: Dim("length", min=80)}})
-    assert len(lower(step.model).report.lowered) == 2
-    check_squared(step, torch.randn(3, 1, 131))
-
-
 STRIDED: dict[str, tuple[nn.Module, tuple[int, ...], tuple[int, ...]]] = {
     "image": (
         nn.Sequential(
@@ -210,40 +202,6 @@ def test_strided_convolutions_over_any_size_are_no_obstacle(name: str) -> None:
     assert_whole(step)
     assert len(lower(step.model).report.lowered) == (name == "image")
     check_squared(step, torch.randn(other))
-
-
-AVERAGES = {
-    "halves": ({"kernel_size": 2}, True),
-    "overlapping": ({"kernel_size": 3, "stride": 2, "padding": 1}, True),
-    "inside": ({"kernel_size": 3, "stride": 2, "padding": 1, "count_include_pad": False}, True),
-    "gaps": ({"kernel_size": 2, "stride": 3}, True),
-    "by one": ({"kernel_size": 3, "stride": 1, "padding": 1, "count_include_pad": False}, True),
-}
-
-
-@pytest.mark.parametrize("name", AVERAGES)
-@pytest.mark.parametrize("size", ["{}", "24*{}"])
-def test_average_pools_of_symbolic_sizes(name: str, size: str) -> None:
-    """Gradients are lowered over multiples of what the windows step over, and are no obstacle otherwise."""
-    options, is_tight = AVERAGES[name]
-    model = nn.Sequential(nn.Conv2d(2, 3, 3, 2, padding=1), nn.AvgPool2d(**options), Function(lambda y: y.mean((2, 3))))
-    shapes = {"input": {0: "batch", 2: size.format("height"), 3: size.format("width")}}
-    step = squared(model, torch.randn(2, 2, 48, 72), shapes)
-    assert_whole(step)
-    lowered = lower(step.model)
-    assert len(lowered.report.lowered) == (is_tight and (size != "{}" or options.get("stride") == 1))
-    if lowered.report.lowered:
-        assert verify(step.model, lowered.model).proven
-    check_squared(step, torch.randn(1, 2, 24, 48) if size != "{}" else torch.randn(3, 2, 31, 50))
-
-
-@pytest.mark.parametrize("pool", [nn.AvgPool1d, nn.MaxPool1d])
-def test_gaps_between_the_windows_of_a_symbolic_length_in_ceil_mode(pool: Callable[..., nn.Module]) -> None:
-    """Whether the last elements are in a gap or in one window more, the length decides."""
-    layers = nn.Conv1d(2, 3, 1), pool(2, 3, ceil_mode=True), Function(lambda y: y.mean(2))
-    step = squared(nn.Sequential(*layers), torch.randn(2, 2, 20), {"input": {2: "length"}})
-    for length in (20, 21, 22):
-        check_for(step, torch.randn(2, 2, length), torch.zeros(1))
 
 
 class Causal(nn.Module):

@@ -43,7 +43,7 @@ class Obstacle(Diagnostic):
         "Declare the type of its input, or multiply by alpha in a node of its own.",
     )
     DROPPED_DILATION = (
-        "A MaxPool over one or two spatial axes has a dilation, and a size of its input is not known. The plugin drops "
+        "A padded MaxPool over one or two axes has a dilation, and a size of its input is not known. The plugin drops "
         "the dilation without an error.",
         "Use numbers for sizes but the batch, or choose the target ascend950, whose pools have a dilation.",
     )
@@ -73,8 +73,8 @@ class Obstacle(Diagnostic):
         "Inline the functions before the export (onnx.inliner.inline_local_functions of the original model).",
     )
     KEPT_INDICES = (
-        "A MaxPool has an Indices output that is read, and a size of its input but the batch is not known. The plugin "
-        "refuses such a MaxPool.",
+        "A MaxPool's Indices are read whole or it is padded, and a size but the batch is not known. The plugin refuses "
+        "its Indices.",
         "Use numbers for sizes; `poolgrad inspect` says why the pool was not lowered.",
     )
     KERNEL_SHAPE = (

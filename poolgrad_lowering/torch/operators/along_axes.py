@@ -55,6 +55,9 @@ def _products(x: Tensor, matrices: Sequence[Matrix], order: range) -> Tensor:
             found = product(found, _tensor(matrix.T, found.dtype))
             continue
         shape, inner = found.shape, found.shape[found.ndim + axis + 1 :]
+        if sum(not isinstance(size, int) for size in inner) > 1:  # joined, a graph could not part them
+            found = product(found.movedim(axis, -1), _tensor(matrix.T, found.dtype)).movedim(-1, axis)
+            continue
         rows = found.reshape(*shape[: found.ndim + axis + 1], math.prod(inner)) if len(inner) > 1 else found
         found = product(_tensor(matrix, found.dtype), rows)
         found = found.reshape(*shape[:axis], matrix.shape[0], *inner) if len(inner) > 1 else found
@@ -63,3 +66,13 @@ def _products(x: Tensor, matrices: Sequence[Matrix], order: range) -> Tensor:
 
 def _tensor(matrix: Matrix, dtype: torch.dtype) -> Tensor:
     return matrix.to(dtype) if isinstance(matrix, Tensor) else torch.tensor(matrix.tolist(), dtype=dtype)
+
+
+def places(count: Any) -> Tensor:
+    """Return 0, 1, … of a number of elements, which may be symbolic, in float32."""
+    return torch.arange(count).to(torch.float32)  # not of floats, whose number a graph does not say
+
+
+def last(numbers: Tensor) -> Tensor:
+    """Return the last one of `places`, with one axis."""
+    return numbers.amax(0, keepdim=True)  # a graph says that it is one number, as it does not of numbers[-1:]

@@ -26,7 +26,7 @@ from torch import Tensor
 from poolgrad_lowering.model.interpolation import Weights, antialiased, cubic, linear, taps
 from poolgrad_lowering.torch.internals.symbols import is_transformed
 from poolgrad_lowering.torch.internals.tracing import is_known, is_number
-from poolgrad_lowering.torch.operators.along_axes import Matrix, along_axes
+from poolgrad_lowering.torch.operators.along_axes import Matrix, along_axes, last, places
 from poolgrad_lowering.torch.operators.normalization import wide_type
 from poolgrad_lowering.torch.own_operators import repeat
 
@@ -80,24 +80,16 @@ def _nearest_exact_results(size: int, count: int, ratio: float, _align_corners: 
 
 
 def _computed_linear(size: Any, count: Any, ratio: float | Tensor, align_corners: bool) -> Tensor:
-    elements, results = _places(size), _places(count)
+    elements, results = places(size), places(count)
     positions = ratio * results if align_corners else ratio * (results + 0.5) - 0.5
-    positions = torch.minimum(positions.clamp(min=0), _last(elements))
+    positions = torch.minimum(positions.clamp(min=0), last(elements))
     return (1 - (positions[:, None] - elements).abs()).clamp(min=0)
 
 
 def _computed_nearest(offset: float, size: Any, count: Any, ratio: float | Tensor, _align_corners: bool) -> Tensor:
-    elements = _places(size)
-    positions = torch.minimum(((_places(count) + offset) * ratio).floor(), _last(elements))
+    elements = places(size)
+    positions = torch.minimum(((places(count) + offset) * ratio).floor(), last(elements))
     return (positions[:, None] == elements).to(elements.dtype)
-
-
-def _places(count: Any) -> Tensor:
-    return torch.arange(count).to(torch.float32)  # not of floats, whose number a graph does not say
-
-
-def _last(places: Tensor) -> Tensor:
-    return places.amax(0, keepdim=True)  # a graph says that it is one number, as it does not of places[-1:]
 
 
 class _Way(NamedTuple):
@@ -189,7 +181,7 @@ def _ratio(size: Any, count: Any, factor: float | None, less: int, fixed: Sequen
         if not less and is_number(one // other) and is_known(one == other * (one // other)):
             return float(int(one // other) ** power)
     elements, results = (
-        torch.full((1,), float(number)) if isinstance(number, int) else _last(_places(number)) + 1
+        torch.full((1,), float(number)) if isinstance(number, int) else last(places(number)) + 1
         for number in (size, count)
     )
     of_sizes = (elements - less) / (results - less).clamp(min=1)

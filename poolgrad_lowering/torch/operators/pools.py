@@ -21,7 +21,13 @@ from torch.nn import functional
 
 from poolgrad_lowering.model.windows import AxisWindow, MeanWindows, adaptive_bounds
 from poolgrad_lowering.torch.internals.tracing import is_number
-from poolgrad_lowering.torch.operators.along_axes import along_axes
+from poolgrad_lowering.torch.operators.along_axes import (
+    Matrix,
+    along_axes,
+    last,
+    places,
+    products_from_the_last_axis,
+)
 from poolgrad_lowering.torch.operators.normalization import wide_type
 from poolgrad_lowering.torch.own_gradients import input_gradient
 
@@ -179,7 +185,7 @@ def average_pool_backward(
     none, one = [0] * axes, [1] * axes
     ones = torch.ones(1, 1, *kernel, dtype=wide_type(dy))
     planes = divided.reshape(-1, 1, *pool.counts)
-    if not all(isinstance(size, int) for size in pool.sizes):
+    if not _are_numbers(pool.sizes):
         if all(step == 1 for step in stride):  # a ConvTranspose: the gradient of an image would be a Conv
             sums = aten.convolution(planes, ones, None, stride, padding, one, True, none, 1)
         else:
@@ -195,25 +201,29 @@ def average_pool_backward(
 def adaptive_average_pool(axes: int, x: Tensor, counts: Sequence[int]) -> Tensor:
     """Return the averages of adaptive windows, as a product with a matrix along each axis.
 
-    Returns `NotImplemented` if the sizes of a plane divide: torch has an average pool for them.
+    Returns `NotImplemented` if the sizes of a plane are numbers that divide: torch has an average pool for them.
     """
     sizes = x.shape[-axes:]
+    if not _are_numbers(sizes):
+        return along_axes(x, _averages_along(sizes, counts))
     if all(size % count == 0 for size, count in zip(sizes, counts, strict=True)):
         kernel = [size // count for size, count in zip(sizes, counts, strict=True)]
         if _are_large(kernel):
             return _reduced(x, kernel, None)
         if axes < 3:
             return NotImplemented
-    return along_axes(x, [_averages(*axis) for axis in zip(sizes, counts, strict=True)])
+    return along_axes(x, _averages_along(sizes, counts))
 
 
 def adaptive_average_pool_backward(axes: int, dy: Tensor, x: Tensor) -> Tensor:
     """Return the gradient of an adaptive average pool: each element of x gets the sum over the windows that contain it.
 
     If the sizes divide, all windows have one size, and it is that of an average pool. Otherwise the elements of dy,
-    divided, are gathered by a table of the windows of each element of a plane.
+    divided, are gathered by a table of the windows of each element of a plane. Of symbolic sizes it is a product.
     """
     sizes, counts = x.shape[-axes:], dy.shape[-axes:]
+    if not _are_numbers(sizes):
+        return products_from_the_last_axis(dy, [matrix.T for matrix in _averages_along(sizes, counts)])
     if all(size % count == 0 for size, count in zip(sizes, counts, strict=True)):
         kernel = [size // count for size, count in zip(sizes, counts, strict=True)]
         return average_pool_backward(axes, dy, x, kernel, kernel, [0] * axes, False, False, None)
@@ -246,7 +256,7 @@ def _mean_windows(x: Tensor, y: Tensor, numbers: Sequence[Sequence[int]], *, pad
 
 def _elements(pool: MeanWindows, *, ceil: bool) -> Tensor:
     """Return how many elements each window of an average pool has; one number if that does not depend on its place."""
-    if all(isinstance(size, int) for size in (*pool.sizes, *pool.counts)):
+    if _are_numbers((*pool.sizes, *pool.counts)):
         return torch.tensor(np.broadcast_to(pool.divisors(), pool.counts).tolist())
     if not ceil and (pool.padded or not any(window.begin for window in pool.windows)):
         return torch.tensor(math.prod(window.kernel for window in pool.windows))
@@ -258,11 +268,28 @@ def _elements(pool: MeanWindows, *, ceil: bool) -> Tensor:
     return numbers
 
 
+def _are_numbers(sizes: Sequence[Any]) -> bool:
+    return all(isinstance(size, int) for size in sizes)
+
+
+def _averages_along(sizes: Sequence[Any], counts: Sequence[Any]) -> list[Matrix]:
+    """Return for each axis the matrix, count by size, that averages its adaptive windows."""
+    axes = zip(sizes, counts, strict=True)
+    return [_averages(*axis) if _are_numbers(axis) else _computed_averages(*axis) for axis in axes]
+
+
 def _averages(size: int, count: int) -> np.ndarray:
-    """Return the matrix, count by size, that averages the windows of an axis."""
     return np.array(
         [[(element in window) / len(window) for element in range(size)] for window in _adaptive(size, count)]
     )
+
+
+def _computed_averages(size: Any, count: Any) -> Tensor:
+    """Of a symbolic size: element e is in window w if ⌊w · size / count⌋ ≤ e < ⌈(w + 1) · size / count⌉."""
+    elements, windows = places(size), places(count)[:, None]
+    extent = last(elements) + 1
+    begins, ends = (windows * extent / count).floor(), ((windows + 1) * extent / count).ceil()
+    return ((elements >= begins) & (elements < ends)).to(elements.dtype) / (ends - begins)
 
 
 _BY_AXES: dict[str, Callable[..., Any]] = {

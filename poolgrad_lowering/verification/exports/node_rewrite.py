@@ -128,6 +128,25 @@ class NodeRewrite:
         ones = self.add("Add", self.zeros_of(axis, rank, sources, TensorProto.INT64), [1])
         return self.add("CumSum", ones, np.array(axis), exclusive=1)
 
+    def places_along(
+        self, axis: int, rank: int, size: AxisSize, context: Context, measured: str | None = None
+    ) -> tuple[str, GivenOperand] | None:
+        """Add the numbers from 0 on along an axis and, for axes behind the first, their count; None if not known."""
+        if isinstance(size, int):
+            return self.value(np.arange(size).reshape([-1 if at == axis else 1 for at in range(rank)])), [size]
+        if not (sources := context.sources(axis, None if measured else size, measured)):
+            return None
+        places = self.places(axis, rank, sources)
+        last = self.add("Slice", places, [-1], [FAR], [axis]) if axis else ""
+        return places, self.add("Add", last, [1]) if axis else ""
+
+    def row_major(self, places: Sequence[GivenOperand], sizes: Sequence[GivenOperand]) -> str:
+        """Add the places along all axes together, from those along each; the first axis needs no size."""
+        index = self.value(places[0])
+        for place, size in zip(places[1:], sizes, strict=True):
+            index = self.add("Add", self.add("Mul", index, size), place)
+        return index
+
     def zeros_of(self, axis: int, rank: int, sources: Sequence[int | SizedInput], element: int) -> str:
         """Add zeros of the size of the one source, or of the product of those of several ones."""
         [source, *others] = sources

@@ -5,22 +5,16 @@
 An export for CANN's graph engine rewrites single nodes (`rewrites`), and gives values of rank 0 an axis
 (`scalar_axes`). Such a node is put back only if what stands in its place provably computes the same. Whatever else
 differs stays, and is compared as in any lowered model.
-
-An export to standard ONNX has nodes in place of operators of training runtimes. Names of values stay there, so these
-nodes are those between the operator's outputs and the values that the original defines, and no operator of the dialect
-is among them. Whether they compute the same, only a run can tell.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from copy import deepcopy
 from operator import itemgetter
-from typing import NamedTuple
 
 import numpy as np
-import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from poolgrad_lowering.dialect import DOMAIN
@@ -32,12 +26,12 @@ from poolgrad_lowering.verification.exports.node_rewrite import INNER, Context, 
 from poolgrad_lowering.verification.exports.rewrites import rewrites_of
 from poolgrad_lowering.verification.exports.scalar_axes import AxisRemoval
 from poolgrad_lowering.verification.graph import protos
-from poolgrad_lowering.verification.graph.input_roles import ATEN
 from poolgrad_lowering.verification.graph.matching import Match
-from poolgrad_lowering.verification.graph.types import TensorTypes, tensor_types
+from poolgrad_lowering.verification.graph.types import TensorTypes, rank_of, tensor_types
 
-_ROUNDED = ("AveragePool", "BatchNormalization", "Dropout")
+_ROUNDED = ("AveragePool", "BatchNormalization", "Dropout", "ReduceL1", "ReduceLogSum")
 """Operators with rewrites whose results are rounded otherwise, or have other random numbers."""
+_VIEWS = ("Expand", "Reshape", "Squeeze", "Unsqueeze")
 
 
 def restored(original: ModelProto, lowered: ModelProto) -> ModelProto:
@@ -60,7 +54,10 @@ def restored(original: ModelProto, lowered: ModelProto) -> ModelProto:
     context = Context(opset, types, constants, inputs, _measured(original.graph, types), planes)
     put_back = set[str]()
     nodes = _without_rewrites(original.graph, changed.graph, changed.graph.node, context, put_back)
-    nodes = AxisRemoval(original.graph, changed.graph, nodes, types).restored()
+    spelled = _with_scalars_spelled_out(original, nodes, context)
+    known = types if spelled is original else tensor_types(spelled)
+    own, theirs = ({name for node in model.graph.node for name in node.output} for model in (original, spelled))
+    nodes = AxisRemoval(spelled.graph, changed.graph, nodes, known, theirs - own).restored()
     nodes = _without_rewrites(original.graph, changed.graph, nodes, context, put_back)
     nodes = _with_sources(original.graph, nodes, _unmade(lowered.graph.node))
     scalars = [name for node in lowered.graph.node if node.op_type == UNSQUEEZE_SCALARS for name in node.input]
@@ -80,20 +77,49 @@ def with_rounded_rewrites(original: ModelProto, lowered: ModelProto) -> ModelPro
     Both models then compute the same sums in the same order; the same object if there are none.
     """
     left = {name for node in lowered.graph.node if node.op_type in _ROUNDED for name in node.output}
-    rounded = [n for n in original.graph.node if n.op_type in _ROUNDED and not left.intersection(n.output)]
-    if not rounded:
-        return original
     context = Context(protos.default_opset(original), tensor_types(original), _constants(original.graph))
+
+    def rounded(node: NodeProto) -> NodeRewrite | None:
+        if node.op_type not in _ROUNDED or not left.isdisjoint(node.output):
+            return None
+        return next((one for one in rewrites_of(node, context) if one.rounded), None)
+
+    return _spelled_out(original, rounded, lowered)
+
+
+def _with_scalars_spelled_out(original: ModelProto, nodes: Sequence[NodeProto], context: Context) -> ModelProto:
+    """Return the original with rewrites of the nodes of rank 0 that are not put back; the same object if none.
+
+    What a rewrite computes in between has one axis too in an export for graph mode.
+    """
+    there = {protos.node_bytes(node) for node in nodes}
+    made = {name for node in nodes for name in node.output}
+
+    def of_scalars(node: NodeProto) -> NodeRewrite | None:
+        is_scalar = all(rank_of(name, context.types) == 0 for name in node.output)
+        if not is_scalar or node.op_type in _VIEWS or made.isdisjoint(node.output) or protos.node_bytes(node) in there:
+            return None
+        return next(rewrites_of(node, context), None)
+
+    return _spelled_out(original, of_scalars, original)
+
+
+def _spelled_out(
+    original: ModelProto, rewrite_of: Callable[[NodeProto], NodeRewrite | None], lowered: ModelProto
+) -> ModelProto:
+    """Return the original with rewrites in place of nodes; random numbers in them are those of the lowered model."""
+    rewrites = {at: found for at, node in enumerate(original.graph.node) if (found := rewrite_of(node)) is not None}
+    if not rewrites:
+        return original
     producers = {name: node for node in lowered.graph.node for name in node.output if name}
     changed = deepcopy(original)
     changed.graph.ClearField("node")
-    for number, node in enumerate(original.graph.node):
-        spelled = next((one for one in rewrites_of(node, context) if one.rounded), None) if node in rounded else None
-        if spelled is not None:
-            drawn = {each.output[0]: _drawn_for(node, producers) for each in spelled.nodes if _draws(each)}
-            changed.graph.node.extend(_spelled_out(spelled, f"rounded_{number}", changed, drawn))
-        else:
+    for at, node in enumerate(original.graph.node):
+        if (rewrite := rewrites.get(at)) is None:
             changed.graph.node.append(node)
+        else:
+            drawn = {each.output[0]: _drawn_for(node, producers) for each in rewrite.nodes if _draws(each)}
+            changed.graph.node.extend(_named(rewrite, f"rewritten_{at}", changed, drawn))
     return changed
 
 
@@ -115,7 +141,7 @@ def _drawn_for(node: NodeProto, producers: Mapping[str, NodeProto]) -> str:
     return ""
 
 
-def _spelled_out(rewrite: NodeRewrite, prefix: str, model: ModelProto, names: Mapping[str, str]) -> Iterator[NodeProto]:
+def _named(rewrite: NodeRewrite, prefix: str, model: ModelProto, names: Mapping[str, str]) -> Iterator[NodeProto]:
     """Yield the nodes of a rewrite with these names or others of their own, and add its constants to the model."""
 
     def name_of(value: str) -> str:
@@ -167,12 +193,15 @@ def _without_rewrites(
     in_place: dict[int, NodeProto] = {}  # by the identity of a rewrite's last node
     gone: set[int] = set()
     for node in original.node:
-        found = producers.get(node.output[0]) if node.output else None
+        found = next((producers[name] for name in node.output if name in producers), None)
         if found is None or _same(node, found):
             continue
         _restore_subgraphs(node, found, context)
-        for rewrite in rewrites_of(node, context):
-            if matched := _match(rewrite, node, producers, stored):
+        shown = (
+            _without_indices(node) if node.op_type == found.op_type == "MaxPool" and len(found.output) == 1 else node
+        )
+        for rewrite in rewrites_of(shown, context):
+            if matched := _match(rewrite, shown, producers, stored):
                 in_place[id(found)] = node
                 gone.update(id(each) for each in matched)
                 break
@@ -183,6 +212,13 @@ def _without_rewrites(
             gone.remove(id(node))
             needed.update(node.input)
     return [in_place.get(id(node), node) for node in nodes if id(node) in in_place or id(node) not in gone]
+
+
+def _without_indices(pool: NodeProto) -> NodeProto:
+    """Return a MaxPool without the Indices that nothing reads, as in an export."""
+    shown = deepcopy(pool)
+    del shown.output[1:]
+    return shown
 
 
 def _unmade(nodes: Collection[NodeProto]) -> set[str]:
@@ -272,7 +308,7 @@ def _restore_declarations(original: GraphProto, lowered: GraphProto, before: set
     `before` are the values that the lowered graph's nodes defined.
     """
     stored = {tensor.name for tensor in lowered.initializer}
-    _restore_initializers(original, lowered)
+    protos.restore_initializers(original, lowered)
     made = {name for node in lowered.node for name in node.output}
     put_back = (made - before) | ({tensor.name for tensor in lowered.initializer} - stored)
     dropped = before - made
@@ -280,93 +316,3 @@ def _restore_declarations(original: GraphProto, lowered: GraphProto, before: set
     infos = [kept.pop(value.name, value) for value in original.value_info if value.name in kept.keys() | put_back]
     infos += kept.values()
     protos.replace_entries(lowered, "value_info", infos)
-
-
-_POOL_GRADIENT = "MaxPoolGrad"
-"""Alone, it is the gradient of a site, also if an export has the nodes of the lowered gradient's body in its place."""
-_DOMAINS = ("", "com.microsoft", ATEN)
-_DECOMPOSED = ("LayerNormalization", "SoftmaxCrossEntropyLoss")
-"""Operators of ONNX that are decomposed too."""
-
-
-class DecomposedNode(NamedTuple):
-    """A node of the original, and the nodes of standard ONNX that the lowered model has in its place, in its order."""
-
-    node: NodeProto
-    body: tuple[NodeProto, ...]
-
-
-def put_back(original: ModelProto, lowered: ModelProto) -> tuple[ModelProto, list[DecomposedNode]]:
-    """Return the lowered model with the original's operators in the places of nodes of standard ONNX, and these."""
-    producers = {name: node for node in lowered.graph.node for name in node.output if name}
-    known = {name for node in original.graph.node for name in node.output if name}
-    order = {id(node): position for position, node in enumerate(lowered.graph.node)}
-    gone, in_place, found = set[int](), dict[int, NodeProto](), list[DecomposedNode]()
-    for node in original.graph.node:
-        pieces = _pieces(node, producers, known) if _may_be_decomposed(original, node) else []
-        if not pieces:
-            continue
-        gone.update(map(id, pieces))
-        in_place[id(producers[next(filter(None, node.output))])] = node
-        found.append(DecomposedNode(node, tuple(sorted(pieces, key=lambda piece: order[id(piece)]))))
-    if all(operator.node.op_type == _POOL_GRADIENT for operator in found):
-        return lowered, []
-    changed = deepcopy(lowered)
-    kept = [
-        in_place.get(id(old), new)
-        for old, new in zip(lowered.graph.node, changed.graph.node, strict=True)
-        if id(old) in in_place or id(old) not in gone
-    ]
-    protos.replace_entries(changed.graph, "node", kept)
-    _restore_interface(original, changed)
-    return changed, found
-
-
-def _may_be_decomposed(model: ModelProto, node: NodeProto) -> bool:
-    domain = "" if node.domain == "ai.onnx" else node.domain
-    if domain not in _DOMAINS or any((each.domain, each.name) == (domain, node.op_type) for each in model.functions):
-        return False
-    if domain == ATEN:
-        operator = protos.text_of(node, "operator")
-        return operator is not None and "max_pool" not in operator
-    return (domain == "" and node.op_type in _DECOMPOSED) or not onnx.defs.has(node.op_type, domain)
-
-
-def _pieces(node: NodeProto, producers: dict[str, NodeProto], known: set[str]) -> list[NodeProto]:
-    """Return the lowered nodes between a node's outputs and values of the original, none without a decomposition."""
-    pending = [name for name in node.output if name in producers]
-    pieces: dict[int, NodeProto] = {}
-    while pending:
-        name = pending.pop()
-        if name in known and name not in node.output:
-            continue
-        piece = producers.get(name)
-        if piece is None or id(piece) in pieces:
-            continue
-        if piece.domain == DOMAIN or (piece.domain, piece.op_type) == (node.domain, node.op_type):
-            return []
-        pieces[id(piece)] = piece
-        pending += piece.input
-    return list(pieces.values())
-
-
-def _restore_interface(original: ModelProto, changed: ModelProto) -> None:
-    """Put back the initializers, imports and types of outputs that the original has, and drop those of the nodes."""
-    graph, before = changed.graph, original.graph
-    _restore_initializers(before, graph, {value.name for value in graph.output})
-    types = {value.name: value for value in (*before.output, *before.value_info)}
-    for value in (*graph.output, *graph.value_info):
-        if value.name in types:
-            value.CopyFrom(types[value.name])
-    dialect = [entry for entry in changed.opset_import if entry.domain == DOMAIN]
-    imports = [entry for entry in original.opset_import if entry.domain != DOMAIN]
-    protos.replace_entries(changed, "opset_import", [*imports, *dialect])
-
-
-def _restore_initializers(original: GraphProto, lowered: GraphProto, results: Collection[str] = ()) -> None:
-    """Put back the initializers that nodes or results read, in their order, and drop those that nothing reads now."""
-    read = {name for node in with_inner(lowered.node) for name in node.input}.union(results)
-    theirs, own = ({tensor.name: tensor for tensor in graph.initializer} for graph in (original, lowered))
-    stored = [own.get(name, tensor) for name, tensor in theirs.items() if name in own or name in read]
-    stored += [tensor for name, tensor in own.items() if name not in theirs and name in read]
-    protos.replace_entries(lowered, "initializer", stored)

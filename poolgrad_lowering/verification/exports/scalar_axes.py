@@ -48,12 +48,18 @@ class AxisRemoval:
     """The state while the lowered nodes are read. They are in topological order; `types` has those of the original.
 
     `_with_axis` has the name of a value of rank 0, or the element of a constant, by the value with one axis.
+    Values `between` nodes of the original, of any rank, may have other names in the lowered graph.
     """
 
     def __init__(
-        self, original: GraphProto, lowered: GraphProto, nodes: Sequence[NodeProto], types: TensorTypes
+        self,
+        original: GraphProto,
+        lowered: GraphProto,
+        nodes: Sequence[NodeProto],
+        types: TensorTypes,
+        between: Collection[str] = (),
     ) -> None:
-        self._nodes, self._types = nodes, types
+        self._nodes, self._types, self._between = nodes, types, between
         self._made: dict[str, int] = {}  # the ranks of other values, which have axes
         before = {tensor.name: tensor for tensor in original.initializer}
         made = {node.output[0]: tensor for node in original.node if (tensor := constant_tensor(node)) is not None}
@@ -62,7 +68,7 @@ class AxisRemoval:
         self._constants = _elements(before | made, [])
         self._with_axis: dict[str, object] = _elements(new, [1])
         self._unreduced: dict[str, str] = {}
-        self._scalars: dict[str, object] = {}  # values of rank 0 under other names
+        self._scalars: dict[str, object] = {}  # values of rank 0, and those between nodes, under other names
         self._candidates: dict[tuple[object, ...], list[NodeProto]] = defaultdict(list)
         self._views: dict[str, list[NodeProto]] = defaultdict(list)
         theirs = {node_bytes(node) for node in nodes}
@@ -120,7 +126,9 @@ class AxisRemoval:
         if wanted is None:
             return [self._with_scalars(node)]
         for name, own in zip(node.output, wanted.output, strict=True):
-            if name and name != own:
+            if own in self._between and self._rank(own) != 0:
+                self._scalars[name] = own
+            elif name and name != own:
                 (self._with_axis if has_axis and _broadcasts(node) else self._unreduced)[name] = own
         return [wanted]
 
@@ -196,7 +204,9 @@ class AxisRemoval:
         if list(one.output) == list(node.output):
             return alike and (not has_axis or self._has_axes(one))
         names = zip(one.output, node.output, strict=True)
-        return (alike or _keeps_axes(node)) and all(own == name or self._rank(own) == 0 for own, name in names)
+        return (alike or _keeps_axes(node)) and all(
+            own == name or own in self._between or self._rank(own) == 0 for own, name in names
+        )
 
     def _has_axes(self, node: NodeProto) -> bool:
         """Whether the results are known to have axes, so that an operand's axis of size 1 changes no shape."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto, TensorProto, numpy_helper
 
-from poolgrad_lowering.verification.exports.node_rewrite import FAR, NUMBERS, Context, GivenOperand, NodeRewrite
+from poolgrad_lowering.verification.exports.node_rewrite import NUMBERS, Context, GivenOperand, NodeRewrite
 from poolgrad_lowering.verification.graph.types import AxisSize, factors_of, is_open, known_sizes, multiple_of
 
 
@@ -87,24 +87,23 @@ def _aligned(node: NodeProto, own: Sequence[AxisSize], shape: Sequence[AxisSize]
 def _rows(
     node: NodeProto, own: Sequence[AxisSize], shape: Sequence[AxisSize], context: Context
 ) -> Iterator[NodeRewrite]:
-    """A Reshape to (N, M, …) is row i · M + j of (N·M, R) at i and j, with R the number of elements behind N and M."""
-    rest, measured = known_sizes(shape[2:]), context.measured_by(node.input[1])
-    if len(shape) < 2 or rest is None or any(isinstance(size, int) for size in shape[:2]):
-        return
-    sources = [context.sources(axis, None if measured else shape[axis], measured) for axis in (0, 1)]
-    if not all(sources):
-        return
+    """A Reshape to (…, R), with R the number of elements behind the last unknown size, is rows at i, at i · M + j, …"""
+    leading = max((axis + 1 for axis, size in enumerate(shape) if not isinstance(size, int)), default=0)
+    rest, measured = known_sizes(shape[leading:]) or [], context.measured_by(node.input[1])
     rewrite = NodeRewrite()
-    row, column = (rewrite.places(axis, 2, found) for axis, found in enumerate(sources))
-    count = rewrite.add("Add", rewrite.add("Slice", column, [-1], [FAR], [1]), [1])
-    index = rewrite.add("Add", rewrite.add("Mul", row, count), column)
+    axes = [rewrite.places_along(axis, leading, size, context, measured) for axis, size in enumerate(shape[:leading])]
+    known = [each for each in axes if each is not None]
+    if not known or len(known) < len(axes):
+        return
+    index = rewrite.row_major([places for places, _ in known], [count for _, count in known[1:]])
     flat, value, is_flat = [math.prod(rest)] if rest else [], node.input[0], bool(own) and list(own[1:]) == rest
     if not is_flat:
         value = rewrite.add("Reshape", value, [-1, *flat])
     if is_flat or flat == rest:
         yield rewrite.into(node.output[0], "Gather", value, index, axis=0)
     else:
-        yield rewrite.into(node.output[0], "Reshape", rewrite.add("Gather", value, index, axis=0), [0, 0, *rest])
+        gathered = rewrite.add("Gather", value, index, axis=0)
+        yield rewrite.into(node.output[0], "Reshape", gathered, [*[0] * leading, *rest])
 
 
 def _filled(

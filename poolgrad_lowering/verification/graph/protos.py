@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from copy import deepcopy
 from typing import Any
 
@@ -13,7 +13,7 @@ import onnx
 from google.protobuf.message import Message
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 
-from poolgrad_lowering.model.ir.graphs import subgraphs
+from poolgrad_lowering.model.ir.graphs import subgraphs, with_inner
 from poolgrad_lowering.model.ir.order import topological_order
 from poolgrad_lowering.verification.arrays import AnyArray
 
@@ -121,3 +121,12 @@ def scopes_of(model: ModelProto) -> Iterator[GraphProto | FunctionProto]:
     for scope in scopes:
         yield scope
         yield from graphs_below(scope.node)
+
+
+def restore_initializers(original: GraphProto, lowered: GraphProto, results: Collection[str] = ()) -> None:
+    """Put back the initializers that nodes or results read, in their order, and drop those that nothing reads now."""
+    read = {name for node in with_inner(lowered.node) for name in node.input}.union(results)
+    theirs, own = ({tensor.name: tensor for tensor in graph.initializer} for graph in (original, lowered))
+    stored = [own.get(name, tensor) for name, tensor in theirs.items() if name in own or name in read]
+    stored += [tensor for name, tensor in own.items() if name not in theirs and name in read]
+    replace_entries(lowered, "initializer", stored)

@@ -9,6 +9,8 @@ import numpy as np
 from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.result import Mismatch
 
+_EXACT, _TEXTS = "biuOSU", "OSU"
+"""The kinds of element types, in numpy's letters, that are no floats, and of these the texts."""
 ERRORS = {"float64": 1e-10, "float32": 2e-5, "float16": 1e-2, "bfloat16": 8e-2}
 """The largest difference of two results, relative to the largest element.
 
@@ -33,7 +35,7 @@ def compare(
     differs = np.asarray(one != other)
     if not differs.any():
         return None
-    floats = expected.dtype.kind not in "biu"
+    floats = expected.dtype.kind not in _EXACT
     nan = np.zeros(differs.shape, np.bool_)
     if floats:
         nan = np.isnan(expected) | np.isnan(found)
@@ -51,7 +53,9 @@ def compare(
 
 
 def _bits(array: AnyArray) -> AnyArray:
-    """Return the elements as unsigned integers of the same width."""
+    """Return the elements as unsigned integers of the same width, texts as they are."""
+    if array.dtype.kind in _TEXTS:
+        return array
     return np.ascontiguousarray(array).reshape(-1).view(f"u{array.dtype.itemsize}").reshape(array.shape)
 
 
@@ -81,5 +85,5 @@ def relative_error(before: AnyArray, after: AnyArray, scale: AnyArray) -> float:
 
 def largest(array: AnyArray) -> float:
     """Return the largest absolute of the finite floats of an array, 0 if there are none."""
-    wide = np.abs(np.asarray(array, np.float64)) if array.dtype.kind not in "biu" else np.zeros(0)
+    wide = np.abs(np.asarray(array, np.float64)) if array.dtype.kind not in _EXACT else np.zeros(0)
     return float(wide[np.isfinite(wide)].max(initial=0))

@@ -24,8 +24,8 @@ import numpy as np
 from onnx import ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
 
 from poolgrad_lowering.verification.arrays import AnyArray, NamedArrays
+from poolgrad_lowering.verification.exports.decomposed import DecomposedNode
 from poolgrad_lowering.verification.exports.node_rewrite import same_but
-from poolgrad_lowering.verification.exports.restored import DecomposedNode
 from poolgrad_lowering.verification.graph.input_roles import AVERAGE_POOL_GRADIENT
 from poolgrad_lowering.verification.graph.protos import attribute_values
 from poolgrad_lowering.verification.operators.pooling import WINDOWS, onnx_windows

@@ -75,6 +75,11 @@ def test_names_and_files(lenet: Path) -> None:
     assert [value.name for value in evaluation.graph.output] == ["loss"]
 
 
+def test_the_report_counts_the_bytes_of_the_step(tmp_path: Path) -> None:
+    report = lower_artifacts(FOLDERS / "lenet", tmp_path / "step", standard=True)
+    assert report.bytes_after == (tmp_path / "step" / "training_step.onnx").stat().st_size
+
+
 def test_scalars_have_the_axes_of_weights_whose_last_axis_has_one_element(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -43,8 +43,8 @@ BOUNDS = "<int64[2] zeros = {0, 0}, int64[2] ones = {1, 1}, int64[2] axes = {2, 
 
 
 def ties(*shape: int) -> np.ndarray:
-    """A tensor with few different numbers, so that most windows have several maxima; −inf and both zeros are there."""
-    return np.random.default_rng(5).choice(np.array([-np.inf, -1, -0.0, 0.0, 2], np.float32), shape)
+    """A tensor of few numbers, so that most windows have several maxima; −inf, both zeros and NaN are there."""
+    return np.random.default_rng(5).choice(np.array([-np.inf, -1, -0.0, 0.0, 2, np.nan], np.float32), shape)
 
 
 def nested(op_type: str, times: int) -> str:
@@ -73,6 +73,16 @@ def test_a_pool_of_an_unknown_or_another_shape_stays(x: str) -> None:
 def test_a_pool_with_an_attribute_of_another_length_stays(name: str, auto_pad: str) -> None:
     model = pooled("1,2,6,6", f'kernel_shape = [2,2], {name} = [2], auto_pad = "{auto_pad}"')
     assert operators(export_cann(model).model) == ["MaxPool"]
+
+
+def test_verify_takes_pads_as_numbers_where_nothing_reads_indices() -> None:
+    sizes, attributes = POOLS["same padding"]
+    model = parse(f"g (float[{sizes}] X) => (Y) {{ Y, I = MaxPool<{attributes}>(X) }}", opset=18)
+    export = export_cann(model)
+    assert list(export.model.graph.node[0].output) == ["Y"]
+    assert verify(model, export.model).proven
+    export.model.graph.node[0].attribute[0].ints[0] += 1
+    assert verify(model, export.model, whole_model=False).differences
 
 
 def test_a_pool_whose_rounding_runtimes_may_read_in_different_ways_stays() -> None:
@@ -106,26 +116,26 @@ def test_a_batch_that_is_not_known_is_counted_on_the_device() -> None:
     assert verify(model, export.model).differences == ()
 
 
-WINDOWS = ["Reshape", "Gather", "Reshape", "ArgMax", "GatherElements", "Reshape"]
-COUNTED = ["Slice", "Reshape", "Less", "Cast", "Add", "CumSum", "Mul", "Add"]
-IN_PLANE = ["Add", "Gather", "Reshape"]
-SHIFTED = ["Add", "Gather", "Add", "Reshape"]
+WINDOWS = ["Reshape", "Gather", "ArgMax", "GatherElements", "Reshape"]
+TABLE = ["Slice", "Reshape", "Less", "Cast", "Add", "CumSum", "Slice", "Slice", "Mul", "Add", "Mul", "Add", "Add"]
+IN_PLANE = ["Reshape", "Add", "Gather", "Reshape"]
+SHIFTED = ["Reshape", "Add", "Gather", "Add", "Reshape"]
 CHANGES: dict[str, tuple[dict[str, str], list[str]]] = {
-    "as it is": ({}, [*WINDOWS, *IN_PLANE, "Reshape"]),
-    "a batch that is counted": ({"[2,3,": "[N,3,"}, [*WINDOWS, "Add", "Gather", *COUNTED, "Reshape", "Reshape"]),
-    "a step": ({"axes)": "axes, ones)"}, [*WINDOWS, *IN_PLANE, "Reshape"]),
-    "pads of zero": ({"storage_order = 0": "pads = [0, 0, 0, 0]"}, [*WINDOWS, *IN_PLANE, "Reshape"]),
+    "as it is": ({}, [*WINDOWS, *IN_PLANE]),
+    "a batch that is counted": ({"[2,3,": "[N,3,"}, [*WINDOWS, *IN_PLANE]),
+    "a step": ({"axes)": "axes, ones)"}, [*WINDOWS, *IN_PLANE]),
+    "pads of zero": ({"storage_order = 0": "pads = [0, 0, 0, 0]"}, [*WINDOWS, *IN_PLANE]),
     "single elements that are read": (
-        {"(index": "(single, index"}, [*WINDOWS, "Add", "Gather", "MaxPool", "Reshape", "Reshape"]),
-    "indices in the whole tensor": ({"(index": "(whole, index"}, [*WINDOWS, *SHIFTED, "Reshape", "Reshape"]),
+        {"(index": "(single, index"}, [*WINDOWS, *IN_PLANE[:-1], "MaxPool", "Reshape"]),
+    "indices in the whole tensor": ({"(index": "(whole, index"}, [*WINDOWS, *SHIFTED, "Reshape"]),
     "another node that reads them": (
         {"(index": "(other, index", "index =": "other = Neg(whole) index ="},
-        [*WINDOWS, *SHIFTED, "Reshape", "Neg", "Reshape"]),
+        [*WINDOWS, *SHIFTED, "Neg", "Reshape"]),
     "a node that reads the first ones": (
         {"(index": "(other, index", "index =": "other = Neg(start) index ="}, [*WINDOWS, *IN_PLANE, "Neg", "Reshape"]),
     "a node that reads the single ones": (
         {"(index": "(other, index", "index =": "other = Neg(each) index ="},
-        [*WINDOWS, "Add", "Gather", *WINDOWS, *SHIFTED, "Reshape", "Neg", "Reshape"]),
+        [*WINDOWS, *IN_PLANE[:-1], *WINDOWS[:3], *SHIFTED, "Neg", "Reshape"]),
     "a sum": ({"Sub": "Add"}, [*WINDOWS, *SHIFTED, "Reshape", "Add"]),
     "a difference from given indices": (
         {"] X": "] X, int64[2,3,4,3] given", "Sub(whole, start)": "Sub(whole, given)"},
@@ -141,8 +151,8 @@ CHANGES: dict[str, tuple[dict[str, str], list[str]]] = {
     "the first maxima": (
         {"(index": "(start, index", "(each, zeros": "(single, zeros", "Sub(whole, start)": "Neg(whole)"},
         [*WINDOWS, *SHIFTED, "MaxPool", "Slice", "Neg"]),
-    "any number of channels": ({"[2,3,": "[2,C,"}, ["MaxPool", "MaxPool", "Slice", "Sub"]),
-    "any height": ({",8,": ",H,"}, ["MaxPool", "MaxPool", "Slice", "Sub"]),
+    "any number of channels": ({"[2,3,": "[2,C,"}, [*WINDOWS, *IN_PLANE]),
+    "any height": ({",8,": ",H,"}, [*TABLE, *WINDOWS, "Reshape", "Gather", "Add", "Reshape"]),
 }  # fmt: skip
 
 
@@ -162,9 +172,94 @@ def test_positions_in_planes_need_no_positions_of_planes(changes: dict[str, str]
     assert operators(export.model) == expected
 
 
-@pytest.mark.parametrize(("sizes", "window"), [("1,1,4096,4096", 3), ("1,1,4611686018427387904,2", 1)])
-def test_windows_that_would_fill_a_memory_stay(sizes: str, window: int) -> None:
-    found = export_cann(pooled(sizes, f"kernel_shape = [{window}, {window}], strides = [1, 1], pads = [0, 0, 1, 0]"))
+ANY_SIZE = {
+    "no overlap": ("N,3,H,W", "kernel_shape = [2, 2], strides = [2, 2]"),
+    "a known height": ("2,C,6,W", "kernel_shape = [3, 2], strides = [3, 2], pads = [0, 0, 0, 0]"),
+    "overlap": ("2,3,H,W", 'kernel_shape = [3, 2], strides = [2, 1], auto_pad = "VALID"'),
+    "dilations": ("N,C,H,W", "kernel_shape = [2, 3], dilations = [3, 2]"),
+    "one axis": ("N,C,W", "kernel_shape = [3], strides = [3]"),
+    "three axes": ("N,2,H,4,W", "kernel_shape = [2, 1, 3], strides = [2, 1, 3]"),
+}
+
+
+def in_planes(sizes: str, attributes: str, element: str = "float") -> ModelProto:
+    """A pool with its positions in planes, as PyTorch's exporter writes it."""
+    rank = sizes.count(",") - 1
+    bounds = {"zeros": [0] * rank, "ones": [1] * rank, "axes": range(2, 2 + rank)}
+    numbers = [f"int64[{rank}] {name} = {{{', '.join(map(str, each))}}}" for name, each in bounds.items()]
+    nodes = IN_PLANES.replace("kernel_shape = [2, 2], strides = [2, 2]", attributes).replace("[1, 1]", str([1] * rank))
+    return parse(f"g ({element}[{sizes}] X) => (y, index) <{', '.join(numbers)}> {{ {nodes} }}", opset=18)
+
+
+@pytest.mark.parametrize("element", ["float", "float16"])
+@pytest.mark.parametrize(("sizes", "attributes"), ANY_SIZE.values(), ids=ANY_SIZE)
+def test_positions_in_planes_of_any_size(sizes: str, attributes: str, element: str) -> None:
+    model = in_planes(sizes, attributes, element)
+    export = export_cann(model)
+    assert export.report.obstacles == ()
+    assert not {"MaxPool", "Sub"} & set(operators(export.model))
+    onnx.shape_inference.infer_shapes(export.model, check_type=True, strict_mode=True)
+    for given in (
+        {"N": 2, "C": 3, "H": 8, "W": 6},
+        {"N": 1, "C": 1, "H": 4, "W": 9},
+        {"N": 3, "C": 2, "H": 7, "W": 13},
+    ):
+        shape = [given.get(size) or int(size) for size in sizes.split(",")]
+        x = ties(*shape).astype({"float": np.float32, "float16": np.float16}[element])
+        for found, wanted in zip(run(export.model, {"X": x}), run(model, {"X": x}), strict=True):
+            assert_same_bits(found, wanted)
+    assert verify(model, export.model).differences == ()
+    assert export_cann(export.model).model == export.model
+
+
+OTHERS = {
+    "padding": ("N,3,H,W", "kernel_shape = [2, 2], strides = [2, 2], pads = [0, 1, 0, 0]"),
+    "same padding": ("N,3,H,W", 'kernel_shape = [2, 2], strides = [2, 2], auto_pad = "SAME_UPPER"'),
+    "windows that may end behind the input": ("N,3,H,W", "kernel_shape = [2, 2], strides = [2, 2], ceil_mode = 1"),
+    "another order": ("N,3,H,W", "kernel_shape = [2, 2], strides = [2, 2], storage_order = 1"),
+    "strides of another length": ("N,3,H,W", "kernel_shape = [2, 2], strides = [2]"),
+}
+
+
+@pytest.mark.parametrize(("sizes", "attributes"), OTHERS.values(), ids=OTHERS)
+def test_other_windows_of_any_size_stay(sizes: str, attributes: str) -> None:
+    export = export_cann(in_planes(sizes, attributes))
+    assert {found.code for found in export.report.obstacles} >= {"kept-indices"}
+    assert operators(export.model).count("MaxPool") == 2
+
+
+def test_positions_over_a_size_that_no_input_of_numbers_has_stay() -> None:
+    model = in_planes(*ANY_SIZE["no overlap"], "bool")
+    model.graph.input.append(onnx.helper.make_tensor_value_info("of_height", onnx.TensorProto.FLOAT, ["H"]))
+    model.graph.node.insert(0, onnx.helper.make_node("Cast", ["X"], ["x"], to=onnx.TensorProto.FLOAT))
+    for node in model.graph.node[1:3]:
+        node.input[0] = "x"
+    model.graph.node.append(onnx.helper.make_node("Transpose", ["y"], ["z"]))  # which is rewritten
+    export = export_cann(model)
+    assert [found.code for found in export.report.obstacles] == ["kept-indices", "kept-indices"]
+    assert operators(export.model) == ["Cast", "MaxPool", "MaxPool", "Slice", "Sub", "Transpose"]
+
+
+@pytest.mark.parametrize(("sizes", "attributes"), list(OTHERS.values())[:-1], ids=list(OTHERS)[:-1])
+def test_verify_sees_that_other_windows_are_not_those_of_the_table(sizes: str, attributes: str) -> None:
+    assert not verify(in_planes(sizes, attributes), export_cann(in_planes(*ANY_SIZE["no overlap"])).model).proven
+
+
+def test_verify_sees_other_elements_of_a_window_of_any_size() -> None:
+    model = in_planes(*ANY_SIZE["no overlap"])
+    export = export_cann(model).model
+    [_, taps] = [tensor for tensor in export.graph.initializer if "/taps" in tensor.name]
+    taps.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(taps)[..., ::-1].copy(), taps.name))
+    assert not verify(model, export).proven
+
+
+@pytest.mark.parametrize(
+    ("sizes", "window", "pad"),
+    [("1,1,4096,4096", 3, 1), ("1,1,4096,4096", 3, 0), ("1,1,4611686018427387904,2", 1, 1)],
+)
+def test_windows_that_would_fill_a_memory_stay(sizes: str, window: int, pad: int) -> None:
+    windows = f"kernel_shape = [{window}, {window}], strides = [1, 1], pads = [0, 0, {pad}, 0]"
+    found = export_cann(pooled(sizes, windows))
     assert operators(found.model) == ["MaxPool"]
     assert [obstacle.code for obstacle in found.report.obstacles] == ["kept-indices"]
 
@@ -174,6 +269,17 @@ def test_planes_that_would_fill_a_memory_stay(sizes: str) -> None:
     found = export_cann(pooled(sizes, "kernel_shape = [1, 1], strides = [2147483647, 2147483647]"))
     assert operators(found.model) == ["MaxPool"]
     assert [obstacle.code for obstacle in found.report.obstacles] == ["kept-indices"]
+
+
+def test_a_pool_of_the_maxima_of_a_pool() -> None:
+    pools = "y, I = MaxPool<kernel_shape = [2, 1]>(X) Z, J = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(y)"
+    model = parse(f"g (float[2,3,9,6] X) => (I, Z, J) {{ {pools} }}", opset=18)
+    export = export_cann(model)
+    assert export.report.obstacles == ()
+    x = ties(2, 3, 9, 6)
+    for found, wanted in zip(run(export.model, {"X": x}), run(model, {"X": x}), strict=True):
+        assert_same_bits(found, wanted)
+    assert verify(model, export.model).proven
 
 
 def test_the_first_index_of_each_plane_by_itself() -> None:
@@ -261,6 +367,46 @@ def test_a_table_that_is_not_read_is_not_proven() -> None:
     assert indices_are_proven(model, types)
     types.constants["table"].data_location = TensorProto.EXTERNAL
     assert not indices_are_proven(model, types)
+
+
+READ = f"""
+g (float[N,1,H,W] X, float[N,1,H,W] Z, float[N,1,h,w] dy, int64[4,1] begin, int64[1,4] few, int64[N,1,h,w] n) => (dx)
+<int64[3] flat = {{0, 0, -1}}, int64[1] four = {{4}}> {{
+    planes = Reshape(X, flat) table = Add(begin, few) windows = Gather<axis = 2>(planes, table)
+    numbers = Reshape(few, four) number = Gather(numbers, n) position = Add(number, begin)
+    argmax = Cast<to = 6>(position) dx = {GRADIENT} (X, dy, argmax)
+}}"""
+UNREAD = {
+    "another value": ("(X, dy, argmax)", "(Z, dy, argmax)"),
+    "another begin": ("Add(number, begin)", "Add(number, few)"),
+    "other numbers": ("Reshape(few, four)", "Reshape(begin, four)"),
+    "begins and numbers side by side": ("int64[4,1] begin, int64[1,4] few", "int64[4] begin, int64[4] few"),
+    "other elements": ("axis = 2", "axis = 1"),
+    "parts of planes": ("{0, 0, -1}", "{0, -1, 4}"),
+    "a difference": ("table = Add(", "table = Sub("),
+    "few bits": ("argmax = Cast<to = 6>(position)", "small = Cast<to = 3>(position) argmax = Cast<to = 6>(small)"),
+}
+
+
+def test_indices_of_any_size_are_proven_where_the_graph_reads_the_elements() -> None:
+    assert prepare_for_graph_mode(parse(READ, imports='"npu": 1', opset=18), ExternalData()).has_proven_indices
+
+
+@pytest.mark.parametrize(("part", "other"), UNREAD.values(), ids=UNREAD)
+def test_indices_of_any_size_are_not_proven_by_what_else_it_reads(part: str, other: str) -> None:
+    text = READ.replace(part, other)
+    assert text != READ
+    assert not prepare_for_graph_mode(parse(text, imports='"npu": 1', opset=18), ExternalData()).has_proven_indices
+
+
+def test_indices_of_a_pool_of_any_size_are_proven_also_in_its_export() -> None:
+    model = in_planes(*ANY_SIZE["no overlap"])
+    model.graph.input.append(onnx.helper.make_tensor_value_info("dy", onnx.TensorProto.FLOAT, ["N", 3, "h", "w"]))
+    graph = parse(f"g (x, dy, i) => (dx) {{ a = Cast<to = 6>(index) dx = {GRADIENT} (X, dy, a) }}", imports='"npu": 1')
+    model.graph.node.extend(graph.graph.node)
+    model.opset_import.add(domain="npu", version=1)
+    for _ in range(2):
+        assert prepare_for_graph_mode(model, ExternalData()).has_proven_indices
 
 
 @pytest.mark.parametrize(("other", "copies"), [("table", 0), ("given", 2)])

@@ -48,16 +48,8 @@ IN_ANOTHER_ORDER = ("training", "the logarithm of a sum")
 """Graphs whose exports add in another order: their results may differ by roundings of a few sums in float32."""
 UNPROVEN = frozenset(
     """
-a Euclidean norm
-a function
-batch normalization of float64 in training: output
-a sum of sizes
-a sum of all sizes
-the logarithm of a sum
 a transposition of a scalar: node 0 (Transpose): output 0 is an output of the model
 a loss that ignores no class: output 0 left out
-pool of 2: same padding: output 1 left out
-pool of N: same padding: output 1 left out
 shapes: sizes on other axes of the input, there and back: node 1 (Transpose): perm left out
 shapes: sizes on other axes of the input, beside one that follows: node 6 (Reshape): output 0 is an output of the model
 shapes: sizes beside repeats, as in onnxruntime's gradient of Tile: node 6 (Concat): output 0 is an output of the model

@@ -88,11 +88,12 @@ an operator of ONNX, opset 18: unregistered-operator
 Indices: kept-indices
     g (float[1,1,M,8] X) => (Y, I) { [pool] Y, I = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(X) }
 dilation: dropped-dilation
-    g (float[1,1,M,8] X) => (float[1,1,A,B] Y) { [pool] Y = MaxPool<kernel_shape = [2, 2], dilations = [1, 2]>(X) }
+    g (float[1,1,M,8] X) => (float[1,1,A,B] Y) { [pool] Y = MaxPool<kernel_shape = [2, 2], dilations = [1, 2],
+        pads = [1, 0, 0, 0]>(X) }
 SAME_LOWER: same-lower
     g (float[1,1,M,8] X) => (float[1,1,A,B] Y) { [pool] Y = MaxPool<kernel_shape = [2, 2], auto_pad = "SAME_LOWER">(X) }
 dilation of one axis: dropped-dilation
-    g (float[1,1,M] X) => (Y) { [pool] Y = MaxPool<kernel_shape = [2], dilations = [2]>(X) }
+    g (float[1,1,M] X) => (Y) { [pool] Y = MaxPool<kernel_shape = [2], dilations = [2], pads = [1, 1]>(X) }
 four axes: pool-axes
     g (float[1,1,4,4,4,4] X) => (Y) { [pool] Y = MaxPool<kernel_shape = [2, 2, 2, 2]>(X) }
 a large padded window: large-window

@@ -114,6 +114,12 @@ SHAPES: dict[str, tuple[str, list[str]]] = {
     "two sizes that follow": (
         f"{N} {M} P = Mul(N, two) Q = Mul(M, two) S = Concat<axis = 0>(P, Q) Y = Reshape(Z, S)",
         [*ZERO, "Expand", "Reshape", "Add", "CumSum"] * 2 + ["Add", "Mul", "Add", "Reshape", "Gather"]),
+    "two sizes behind a number": (
+        f"{N} {M} S = Concat<axis = 0>(two, N, M, two) Y = Reshape(Z, S)",
+        [*PLACES, "Add", *PLACES, "Add", *["Mul", "Add"] * 2, "Reshape", "Gather"]),
+    "a number between two sizes, of elements": (
+        f"A = Reshape(Z, last) B = Neg(A) {N} {M} S = Concat<axis = 0>(N, two, two, M) Y = Reshape(B, S)",
+        ["Reshape", "Neg", *PLACES, *PLACES, "Add", *["Mul", "Add"] * 3, "Gather"]),
     "zeros that two values share": (
         f"{N} S = Concat<axis = 0>(N, one) T = ConstantOfShape(S) U = Expand(c, S) Y = Sub(T, U)",
         [*ZERO, "Sub", "Sub", "Sub"]),
@@ -211,7 +217,9 @@ OTHERS = {
         f"A = NonZero(X) {N} S = Concat<axis = 0>(N, last) Y = Reshape(A, S)"
     ),
     "a size of truth values": "P = NonZero(X) B = Cast<to = 9>(P) S = Shape(B) Y = Expand(c, S)",
-    "two sizes behind a number": f"{N} {M} S = Concat<axis = 0>(two, N, M, two) Y = Reshape(Z, S)",
+    "two sizes, of which no input has one": (
+        f"P = NonZero(X) Q = Shape(P) G = Gather(Q, one) {N} S = Concat<axis = 0>(N, G, last) Y = Reshape(Z, S)"
+    ),
 }
 
 

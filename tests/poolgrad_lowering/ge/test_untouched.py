@@ -78,8 +78,6 @@ a pool with dilations, opset 10
     g (float[1,2,6,7] X) => (Y) { Y = MaxPool<kernel_shape = [2, 2], dilations = [1, 2]>(X) }
 a pool with dilations of bytes
     g (uint8[1,2,6,7] X) => (Y) { Y = MaxPool<kernel_shape = [2, 2], dilations = [1, 2]>(X) }
-a pool with dilations of any number of channels
-    g (float[1,C,6,7] X) => (Y) { Y = MaxPool<kernel_shape = [2, 2], dilations = [1, 2]>(X) }
 a pool with dilations over three axes
     g (float[1,2,6,7,5] X) => (Y) { Y = MaxPool<kernel_shape = [2, 2, 2], dilations = [1, 2, 2]>(X) }
 a pool with dilations whose windows are longer than the plane

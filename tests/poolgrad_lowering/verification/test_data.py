@@ -171,3 +171,11 @@ def test_a_pool_names_the_type_of_its_argmax() -> None:
     assert check_pool_contract(gradient("MaxPool3DWithArgmaxV2", **windows), x, argmax) == (
         "argmax has type int32, which is not Ascend's type number 0"
     )
+
+
+def test_texts_are_compared() -> None:
+    one = np.array(["a", "b"], object)
+    assert compare(one, one.copy(), run=0, output="y") is None
+    mismatch = compare(one, np.array(["a", "c"], object), run=0, output="y")
+    assert mismatch is not None
+    assert (mismatch.index, mismatch.expected, mismatch.found) == ((1,), "b", "c")
