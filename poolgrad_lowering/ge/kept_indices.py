@@ -21,7 +21,15 @@ from onnx import NodeProto, TensorProto
 
 from poolgrad_lowering.ge.values import all_numbers, attributes_of
 from poolgrad_lowering.ge.writer import LAST, Writer
-from poolgrad_lowering.ge.zeros import Sizes, counted_along, is_of_inputs, numbers_along, row_major
+from poolgrad_lowering.ge.zeros import (
+    MOST_NUMBERS,
+    Sizes,
+    are_few,
+    counted_along,
+    is_of_inputs,
+    numbers_along,
+    row_major,
+)
 from poolgrad_lowering.model.facts.known import need, require
 from poolgrad_lowering.model.facts.type_rules import FLOAT_TYPES
 from poolgrad_lowering.model.ir.dims import Dim
@@ -30,8 +38,6 @@ from poolgrad_lowering.model.windows import AxisWindow, PoolAttributes
 
 _OLDEST_OPSET = 11
 """The first opset with GatherElements."""
-_MOST_POSITIONS = 1 << 24
-"""Of all windows together: more than any network needs, fewer than fill a memory."""
 _END = 1 << 63
 """The first number that int64 does not have."""
 _AXES_WITH_DILATION = 3
@@ -124,7 +130,8 @@ def _is_computable(attributes: Mapping[str, Any], kernel: tuple[int, ...], sizes
     is_odd = attributes.get("storage_order") or attributes.get("ceil_mode") or pool.auto_pad not in ("NOTSET", "VALID")
     if is_odd or not len(kernel) == len(sizes) == len(pool.windows) or any(pool.begins + pool.ends):
         return False
-    return all(isinstance(size, int) or is_of_inputs(size, writer) for size in sizes)
+    is_small = math.prod(kernel) <= MOST_NUMBERS and are_few(sizes)
+    return is_small and all(isinstance(size, int) or is_of_inputs(size, writer) for size in sizes)
 
 
 def _computed(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> _Table:
@@ -211,7 +218,7 @@ def _table(attributes: Mapping[str, Any], kernel: tuple[int, ...], sizes: Sequen
         return None
     windows = [need(pool.axis(axis, Dim(size))) for axis, size in enumerate(sizes)]
     counts = [window.output_size(size, ceil=pool.ceil) for window, size in zip(windows, sizes, strict=True)]
-    if min(counts) <= 0 or math.prod(counts) * math.prod(kernel) > _MOST_POSITIONS:
+    if min(counts) <= 0 or math.prod(counts) * math.prod(kernel) > MOST_NUMBERS:
         return None
     places = np.zeros((1, 1), np.int64)
     for window, count, size in zip(windows, counts, sizes, strict=True):
@@ -239,7 +246,7 @@ def plane_starts(x: str, writer: Writer) -> str:
     if x not in writer.starts:
         batch, *others = writer.types.shapes.get(x, (None, None))
         sizes, known = all_numbers(others), batch if isinstance(batch, int) else 1
-        is_small = sizes and known * sizes[0] <= _MOST_POSITIONS and known * math.prod(sizes) < _END
+        is_small = sizes and known * sizes[0] <= MOST_NUMBERS and known * math.prod(sizes) < _END
         writer.starts[x] = _starts(x, batch, sizes, writer) if sizes and is_small else ""
     return writer.starts[x]
 

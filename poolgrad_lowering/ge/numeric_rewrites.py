@@ -13,15 +13,13 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering.ge.values import all_numbers
 from poolgrad_lowering.ge.writer import Writer
-from poolgrad_lowering.ge.zeros import numbers_along
+from poolgrad_lowering.ge.zeros import MOST_NUMBERS, are_few, numbers_along
 from poolgrad_lowering.model.facts.known import need, require
 from poolgrad_lowering.model.facts.type_rules import FLOAT_TYPES
 from poolgrad_lowering.model.ir.tensors import constant_tensor
 
 _EQUAL_OF_FLOATS_OPSET = 11
 
-_LARGEST_MASK = 1 << 24
-"""The most elements of a mask that an export stores."""
 _FAR = 1 << 62
 """A diagonal that no matrix reaches."""
 
@@ -192,13 +190,13 @@ def trilu(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> Non
     value, result, element = node.input[0], node.output[0], need(writer.types.elements.get(node.input[0]))
     first = need(writer.types.numbers(node.input[1]) if any(node.input[1:]) else [0])
     shape = need(writer.types.shapes.get(value))
-    require(first and len(shape) > 1)
+    require(first and len(shape) > 1 and are_few(shape[-2:]))
     require(element in {*FLOAT_TYPES, TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL})
     matrix, upper = all_numbers(shape[-2:]), bool(attributes.get("upper", 1))
     if matrix is None:
         mask = _compared_places(value, shape, first[0], writer, upper=upper)
     else:
-        require(math.prod(matrix) <= _LARGEST_MASK)
+        require(math.prod(matrix) <= MOST_NUMBERS)
         diagonal = min(max(first[0], -matrix[0]), matrix[1])  # any integer is valid
         kept = np.triu if upper else np.tril
         mask = writer.constant(f"{result}/triangle", kept(np.ones(matrix, bool), diagonal))

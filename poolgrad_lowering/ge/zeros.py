@@ -132,6 +132,8 @@ def _zeros_of(multiple: int, value: str, held: int, wanted: Zeros, writer: Write
 
 
 _CUM_SUM_OPSET = 11
+MOST_NUMBERS = 1 << 24
+"""The most elements of a constant that an export adds: more than any network needs, fewer than fill a memory."""
 
 
 def numbers_along(axis: int, rank: int, size: str, writer: Writer, measured: str | None = None) -> str | None:
@@ -146,6 +148,11 @@ def numbers_along(axis: int, rank: int, size: str, writer: Writer, measured: str
     for value in (one, number):
         writer.types.learn(value, wanted.element, writer.types.shapes.get(zeros))
     return number
+
+
+def are_few(sizes: Sizes) -> bool:
+    """Whether constants may hold the numbers along each axis of a known size."""
+    return all(size <= MOST_NUMBERS for size in sizes if isinstance(size, int))
 
 
 def counted_along(

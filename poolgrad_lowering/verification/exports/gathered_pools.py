@@ -16,7 +16,14 @@ from typing import Any
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto
 
-from poolgrad_lowering.verification.exports.node_rewrite import FAR, Context, GivenOperand, NodeRewrite, same_but
+from poolgrad_lowering.verification.exports.node_rewrite import (
+    FAR,
+    MOST_NUMBERS,
+    Context,
+    GivenOperand,
+    NodeRewrite,
+    same_but,
+)
 from poolgrad_lowering.verification.graph.protos import attribute_values, integers
 from poolgrad_lowering.verification.graph.types import AxisSize, TensorTypes
 from poolgrad_lowering.verification.operators.pool import fixed_windows, plane_starts, window_places
@@ -135,7 +142,8 @@ def _computed_table(
     """
     kernel = held["kernel_shape"]
     is_padded = any(held.get("pads", ())) or held.get("auto_pad", b"NOTSET") not in (b"NOTSET", b"VALID")
-    if len(sizes) != len(kernel) or is_padded or held.get("ceil_mode", 0):
+    is_odd = is_padded or held.get("ceil_mode", 0) or math.prod(kernel) > MOST_NUMBERS
+    if len(sizes) != len(kernel) or is_odd:
         return None
     ones, rank = [1] * len(kernel), len(kernel) + 1
     found = [rewrite.places_along(axis, rank, size, context) for axis, size in enumerate(sizes)]

@@ -33,6 +33,9 @@ FAR = 2**63 - 1
 """The end of a Slice that takes everything from its start on."""
 
 
+MOST_NUMBERS = 1 << 24
+"""In a constant of a rewrite; an export has no more."""
+
 INNER = "\0"
 """What the names of values inside a rewrite begin with; other names are those of the graph."""
 
@@ -132,6 +135,8 @@ class NodeRewrite:
         self, axis: int, rank: int, size: AxisSize, context: Context, measured: str | None = None
     ) -> tuple[str, GivenOperand] | None:
         """Add the numbers from 0 on along an axis and, for axes behind the first, their count; None if not known."""
+        if isinstance(size, int) and size > MOST_NUMBERS:
+            return None
         if isinstance(size, int):
             return self.value(np.arange(size).reshape([-1 if at == axis else 1 for at in range(rank)])), [size]
         if not (sources := context.sources(axis, None if measured else size, measured)):

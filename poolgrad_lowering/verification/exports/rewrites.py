@@ -18,7 +18,14 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering.model.ir.tensors import constant_tensor
 from poolgrad_lowering.verification.exports.gathered_pools import pool_rewrites, position_rewrites, start_rewrites
-from poolgrad_lowering.verification.exports.node_rewrite import FAR, NUMBERS, Context, GivenOperand, NodeRewrite
+from poolgrad_lowering.verification.exports.node_rewrite import (
+    FAR,
+    MOST_NUMBERS,
+    NUMBERS,
+    Context,
+    GivenOperand,
+    NodeRewrite,
+)
 from poolgrad_lowering.verification.exports.shape_rewrites import shape_rewrites
 from poolgrad_lowering.verification.graph.protos import attribute_values
 from poolgrad_lowering.verification.graph.types import known_sizes
@@ -27,9 +34,6 @@ from poolgrad_lowering.verification.operators.pool import same_pads
 _FARTHEST = 2**62
 """A diagonal that no matrix reaches."""
 _FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
-
-_LARGEST_MASK = 1 << 24
-"""The most elements of a mask that is compared; an export has no larger one."""
 
 _WIDE_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 
@@ -151,13 +155,15 @@ def _triangle(rewrite: NodeRewrite, value: str, k: int, context: Context, *, upp
     dims = context.dims(value) or ()
     matrix = known_sizes(dims[-2:])
     if matrix is not None:
-        if math.prod(matrix) > _LARGEST_MASK:
+        if math.prod(matrix) > MOST_NUMBERS:
             return None
         distance = np.arange(matrix[1]) - np.arange(matrix[0])[:, None]
         return distance >= k if upper else distance <= k
     numbers: list[GivenOperand] = []
     for axis in range(len(dims))[-2:]:
         size, measured = dims[axis], value if context.element(value) in NUMBERS else None
+        if isinstance(size, int) and size > MOST_NUMBERS:
+            return None
         if isinstance(size, int):
             numbers.append(np.arange(size).reshape(-1, *[1] * (len(dims) - 1 - axis)))
         elif sources := context.sources(axis, size, measured):

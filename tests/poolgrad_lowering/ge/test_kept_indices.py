@@ -217,6 +217,8 @@ OTHERS = {
     "same padding": ("N,3,H,W", 'kernel_shape = [2, 2], strides = [2, 2], auto_pad = "SAME_UPPER"'),
     "windows that may end behind the input": ("N,3,H,W", "kernel_shape = [2, 2], strides = [2, 2], ceil_mode = 1"),
     "another order": ("N,3,H,W", "kernel_shape = [2, 2], strides = [2, 2], storage_order = 1"),
+    "a window that would fill a memory": ("N,3,H,W", "kernel_shape = [65536, 65536]"),
+    "an axis that would fill a memory": ("N,3,H,1099511627776", "kernel_shape = [2, 2]"),
     "strides of another length": ("N,3,H,W", "kernel_shape = [2, 2], strides = [2]"),
 }
 
