@@ -24,9 +24,8 @@ from poolgrad_lowering.ge.writer import LAST, Writer
 from poolgrad_lowering.ge.zeros import (
     MOST_NUMBERS,
     Sizes,
-    are_few,
+    are_counted,
     counted_along,
-    is_of_inputs,
     numbers_along,
     row_major,
 )
@@ -130,8 +129,7 @@ def _is_computable(attributes: Mapping[str, Any], kernel: tuple[int, ...], sizes
     is_odd = attributes.get("storage_order") or attributes.get("ceil_mode") or pool.auto_pad not in ("NOTSET", "VALID")
     if is_odd or not len(kernel) == len(sizes) == len(pool.windows) or any(pool.begins + pool.ends):
         return False
-    is_small = math.prod(kernel) <= MOST_NUMBERS and are_few(sizes)
-    return is_small and all(isinstance(size, int) or is_of_inputs(size, writer) for size in sizes)
+    return math.prod(kernel) <= MOST_NUMBERS and are_counted(sizes, writer)
 
 
 def _computed(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> _Table:

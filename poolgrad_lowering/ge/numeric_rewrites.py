@@ -13,7 +13,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from poolgrad_lowering.ge.values import all_numbers
 from poolgrad_lowering.ge.writer import Writer
-from poolgrad_lowering.ge.zeros import MOST_NUMBERS, are_few, numbers_along
+from poolgrad_lowering.ge.zeros import MOST_NUMBERS, are_counted, numbers_along
 from poolgrad_lowering.model.facts.known import need, require
 from poolgrad_lowering.model.facts.type_rules import FLOAT_TYPES
 from poolgrad_lowering.model.ir.tensors import constant_tensor
@@ -190,10 +190,11 @@ def trilu(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> Non
     value, result, element = node.input[0], node.output[0], need(writer.types.elements.get(node.input[0]))
     first = need(writer.types.numbers(node.input[1]) if any(node.input[1:]) else [0])
     shape = need(writer.types.shapes.get(value))
-    require(first and len(shape) > 1 and are_few(shape[-2:]))
+    require(first and len(shape) > 1)
     require(element in {*FLOAT_TYPES, TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL})
     matrix, upper = all_numbers(shape[-2:]), bool(attributes.get("upper", 1))
     if matrix is None:
+        require(are_counted(shape[-2:], writer, None if element == TensorProto.BOOL else value))
         mask = _compared_places(value, shape, first[0], writer, upper=upper)
     else:
         require(math.prod(matrix) <= MOST_NUMBERS)

@@ -23,7 +23,7 @@ from poolgrad_lowering.ge.zeros import (
     WITH_ZERO,
     Sizes,
     Zeros,
-    are_few,
+    are_counted,
     count_unknown,
     counted_along,
     factors_of,
@@ -109,7 +109,7 @@ def _write_rows(node: NodeProto, source: Sizes | None, shape: Sizes, writer: Wri
     result, measured = node.output[0], _measured(node, shape, writer)
     require(shape and 0 not in shape)
     leading = max(axis + 1 for axis, size in enumerate(shape) if not isinstance(size, int))
-    require(are_few(shape[:leading]))
+    require(are_counted(shape[:leading], writer, measured))
     axes = [counted_along(axis, leading, size, writer, measured) for axis, size in enumerate(shape[:leading])]
     places, counts = zip(*axes, strict=True)
     index, rest = row_major(places, counts, result, writer), need(all_numbers(shape[leading:]))

@@ -150,9 +150,12 @@ def numbers_along(axis: int, rank: int, size: str, writer: Writer, measured: str
     return number
 
 
-def are_few(sizes: Sizes) -> bool:
-    """Whether constants may hold the numbers along each axis of a known size."""
-    return all(size <= MOST_NUMBERS for size in sizes if isinstance(size, int))
+def are_counted(sizes: Sizes, writer: Writer, measured: str | None = None) -> bool:
+    """Whether `counted_along` finds the numbers along axes of these sizes, those of `measured` if it is given."""
+    return writer.opset >= _CUM_SUM_OPSET and all(
+        size <= MOST_NUMBERS if isinstance(size, int) else bool(measured) or is_of_inputs(size, writer)
+        for size in sizes
+    )
 
 
 def counted_along(
