@@ -24,7 +24,7 @@ LINES = {
     "compiler": 7_659,
     "dialect": 2_238,
     "entry": 3_731,
-    "ge": 3_733,
+    "ge": 3_734,
     "model": 7_672,
     "report": 1_939,
     "standard": 3_080,

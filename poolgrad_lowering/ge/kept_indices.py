@@ -180,8 +180,9 @@ def write_plane_starts(node: NodeProto, _: Mapping[str, Any], writer: Writer) ->
 def _starts_of(node: NodeProto, writer: Writer) -> str:
     """Return the input of a pool of single elements if a Slice takes the first index of each of its planes; else ""."""
     pool = writer.producers.get(node.input[0]) if node.op_type == "Slice" and is_standard(node) else None
-    rank = None if pool is None else writer.types.rank(pool.input[0])
-    if pool is None or rank is None or list(pool.output)[1:2] != [node.input[0]] or not _is_single(pool):
+    if pool is None or not _is_single(pool) or list(pool.output)[1:2] != [node.input[0]]:
+        return ""
+    if (rank := writer.types.rank(pool.input[0])) is None:
         return ""
     ones = [1] * (rank - 2)
     bounds = [writer.types.numbers(name) if name else ones for name in [*node.input[1:], ""][:4]]

@@ -85,6 +85,15 @@ def test_verify_takes_pads_as_numbers_where_nothing_reads_indices() -> None:
     assert verify(model, export.model, whole_model=False).differences
 
 
+def test_a_slice_of_what_a_node_without_inputs_makes_stays() -> None:
+    model = parse(
+        "g (float[2] X) => (Y) <int64[1] a = {0}, int64[1] b = {1}>"
+        " { c = RandomUniform<shape = [2]>() d = Slice(c, a, b) Y = Add(X, d) }",
+        opset=18,
+    )
+    assert "Slice" in operators(export_atc(model).model)
+
+
 def test_a_pool_whose_rounding_runtimes_may_read_in_different_ways_stays() -> None:
     model = pooled("1,2,8,9", "kernel_shape = [3, 3], strides = [2, 2], ceil_mode = 2")
     assert operators(export_cann(model).model) == ["MaxPool"]
