@@ -63,8 +63,8 @@ def mod(node: NodeProto, attributes: Mapping[str, Any], writer: Writer) -> None:
 
 def _is_wrapped(node: NodeProto, writer: Writer) -> bool:
     """Whether a Mod is the first or the second of this rewrite already."""
-    sums = writer.readers.get(node.output[0], ())
-    lasts = [each for added in sums for each in writer.readers.get(added.output[0], ()) if each.op_type == "Mod"]
+    sums = [name for each in writer.readers.get(node.output[0], ()) for name in each.output]
+    lasts = [each for name in sums for each in writer.readers.get(name, ()) if each.op_type == "Mod"]
     return any(_ends_form(last, writer) for last in (node, *lasts))
 
 

@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 import pytest
-from onnx import ModelProto
+from onnx import ModelProto, helper
 
-from poolgrad_lowering import export_atc
+from poolgrad_lowering import export_atc, export_cann
 from tests.pool_graphs import graph_table, parse
 from tests.poolgrad_lowering.ge.test_rewrites import operators
 
@@ -119,3 +119,9 @@ def test_what_ge_reads_stays(model: ModelProto) -> None:
 
 def test_largest_elements_without_their_places_stay() -> None:
     assert operators(export_atc(parse("g (float[6] X, int64[1] K) => (V) { V = TopK(X, K) }")).model) == ["TopK"]
+
+
+def test_a_node_without_outputs_that_reads_a_remainder() -> None:
+    model = parse("g (int64[2] X) => (Y) <int64[1] k = {3}> { Y = Mod(X, k) }", imports='"acme": 1')
+    model.graph.node.append(helper.make_node("Print", ["Y"], [], domain="acme"))
+    assert operators(export_cann(model).model) == ["Mod", "Add", "Mod", "Print"]
