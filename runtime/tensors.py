@@ -109,8 +109,8 @@ def check_sizes_agree(wanted: Mapping[str, Any], given: Mapping[str, np.ndarray]
     found: dict[str, tuple[str, int]] = {}
     for name, value in given.items():
         for size, count in zip(wanted[name].shape, value.shape, strict=True):
-            first, other = found.setdefault(size, (name, count)) if isinstance(size, str) and size else (name, count)
-            if count != other:
+            first, other = found.setdefault(size, (name, count))
+            if isinstance(size, str) and size and count != other:
                 raise ValueError(
                     f"the step takes {first} and {name} of one size '{size}'; {other} and {count} are given"
                 )

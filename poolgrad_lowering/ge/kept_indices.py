@@ -99,8 +99,9 @@ def _write_maxima(node: NodeProto, table: _Table, indices: str, starts: str, wri
         types.learn(value, element, [*leading, *counts, last])
         return value
 
-    planes = writer.reshape(x, [0, 0, -1 if sizes is None else math.prod(sizes)], writer.name(f"{result}/planes"))
-    types.learn(planes, types.elements[x], [*leading, None if sizes is None else math.prod(sizes)])
+    plane = None if sizes is None else math.prod(sizes)
+    planes = writer.reshape(x, [0, 0, plane or -1], writer.name(f"{result}/planes"))
+    types.learn(planes, types.elements[x], [*leading, plane])
     windows = add("Gather", [planes, table.positions], "windows", most, axis=2)
     found = add("ArgMax", [windows], "first", axis=axis, keepdims=1)
     writer.reshape(add("GatherElements", [windows, found], "maxima", axis=axis), [0] * axis, result)

@@ -129,13 +129,14 @@ def _write_rows(node: NodeProto, source: Sizes | None, shape: Sizes, writer: Wri
 def _of_expand(source: Sizes | None, shape: Sizes) -> Sequence[int] | None:
     """Return the sizes of the result, with 1 for names of sizes that the input has on the same axis."""
     missing = len(shape) - len(source or ())
-    pairs = [*zip([*[1] * -missing, *shape], [*[None] * missing, *(source or ())], strict=True)]
-    numbers = all_numbers([1 if isinstance(size, str) and size == own else size for size, own in pairs])
-    if numbers is None:
-        return None
-    return [
-        held if size == 1 and isinstance(held, int) else size for size, (_, held) in zip(numbers, pairs, strict=True)
-    ]
+    pairs = zip([*[1] * -missing, *shape], [*[None] * missing, *(source or ())], strict=True)
+
+    def told(size: int | str | None, own: int | str | None) -> int | str | None:
+        if isinstance(own, int):
+            return own if size == 1 else size
+        return 1 if isinstance(size, str) and size == own else size
+
+    return all_numbers([told(*pair) for pair in pairs])
 
 
 def _fill(

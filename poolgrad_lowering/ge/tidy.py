@@ -52,12 +52,11 @@ def drop_unread_indices(model: ModelProto) -> int:
 
 def drop_unread(model: ModelProto, names: set[str]) -> None:
     """Remove initializers of these names, and the nodes that compute them, where nothing reads them any more."""
-    is_done = not names
-    while not is_done:
+    while names:
         kept = {value.name for graph in graphs(model.graph) for value in graph.output}
         kept.update(name for graph in graphs(model.graph) for name in names_read(graph.node))
         dead = [node for graph in graphs(model.graph) for node in _remove(graph, names - kept)]
-        names, is_done = names.union(name for node in dead for name in node.input), not dead
+        names = names.union(name for node in dead for name in node.input) if dead else set()
 
 
 def _remove(graph: GraphProto, unread: set[str]) -> list[NodeProto]:

@@ -212,12 +212,12 @@ def export_update(step: TrainingStep, optimizer: AnyOptimizer, *, opset: int = 1
     finish(model)
     return Update(
         model,
-        tuple(inputs),
-        tuple(outputs),
-        {**step.values, **{name: to_array(value) for name, value in state.items()}},
-        {},
-        groups,
-        step.module,
+        inputs=tuple(inputs),
+        outputs=tuple(outputs),
+        values={**step.values, **{name: to_array(value) for name, value in state.items()}},
+        examples={},
+        groups=groups,
+        module=step.module,
     )
 
 

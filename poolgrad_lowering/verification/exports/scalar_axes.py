@@ -57,7 +57,7 @@ class AxisRemoval:
         lowered: GraphProto,
         nodes: Sequence[NodeProto],
         types: TensorTypes,
-        between: Collection[str] = (),
+        between: Collection[str],
     ) -> None:
         self._nodes, self._types, self._between = nodes, types, between
         self._made: dict[str, int] = {}  # the ranks of other values, which have axes

@@ -25,6 +25,7 @@ from poolgrad_lowering.verification.graph.flat import FlatNode
 from poolgrad_lowering.verification.graph.protos import attribute_values
 from poolgrad_lowering.verification.graph.windows import average_windows_of
 from poolgrad_lowering.verification.operators.pool import AverageWindows, average_gradient
+from poolgrad_lowering.verification.running.compare import EXACT
 from poolgrad_lowering.verification.running.data import FORMATS, LARGEST_QUOTIENT, Divisors
 from poolgrad_lowering.verification.running.evaluator import Runner, first_line, reference_runner, side_model
 from poolgrad_lowering.verification.running.sizes import ConcreteShape
@@ -151,7 +152,7 @@ def multiplies_by_fractions(cut: Cut) -> bool:
     made = (constant_tensor(node.proto) for node in cut.original)
     stored = (cut.constants[value] for node in cut.original for value in node.inputs if value in cut.constants)
     arrays = (to_array(tensor) for tensor in chain(filter(None, made), stored))
-    return any(bool((array != np.floor(array)).any()) for array in arrays if array.dtype.kind not in "biuOU")
+    return any(bool((array != np.floor(array)).any()) for array in arrays if array.dtype.kind not in EXACT)
 
 
 def are_exact(cut: Cut, divided: Mapping[str, Divisors], feeds: NamedArrays) -> bool:

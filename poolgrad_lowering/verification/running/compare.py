@@ -9,7 +9,7 @@ import numpy as np
 from poolgrad_lowering.verification.arrays import AnyArray
 from poolgrad_lowering.verification.result import Mismatch
 
-_EXACT, _TEXTS = "biuOSU", "OSU"
+EXACT, _TEXTS = "biuOSU", "OSU"
 """The kinds of element types, in numpy's letters, that are no floats, and of these the texts."""
 ERRORS = {"float64": 1e-10, "float32": 2e-5, "float16": 1e-2, "bfloat16": 8e-2}
 """The largest difference of two results, relative to the largest element.
@@ -35,7 +35,7 @@ def compare(
     differs = np.asarray(one != other)
     if not differs.any():
         return None
-    floats = expected.dtype.kind not in _EXACT
+    floats = expected.dtype.kind not in EXACT
     nan = np.zeros(differs.shape, np.bool_)
     if floats:
         nan = np.isnan(expected) | np.isnan(found)
@@ -72,10 +72,12 @@ def _max_ulp(one: AnyArray, other: AnyArray) -> int:
 def relative_error(before: AnyArray, after: AnyArray, scale: AnyArray) -> float:
     """Return the largest difference of two arrays, relative to the largest element of `scale`.
 
-    NaNs and infinities have to be in the same places.
+    NaNs and infinities have to be in the same places, and texts the same.
     """
     if after.shape != before.shape or after.dtype != before.dtype:
         return float("inf")
+    if before.dtype.kind in _TEXTS:
+        return 0.0 if np.array_equal(before, after) else float("inf")
     one, other = before.astype(np.float64), after.astype(np.float64)
     odd = ~np.isfinite(one) | ~np.isfinite(other)
     if not np.array_equal(one[odd], other[odd], equal_nan=True):
@@ -85,5 +87,5 @@ def relative_error(before: AnyArray, after: AnyArray, scale: AnyArray) -> float:
 
 def largest(array: AnyArray) -> float:
     """Return the largest absolute of the finite floats of an array, 0 if there are none."""
-    wide = np.abs(np.asarray(array, np.float64)) if array.dtype.kind not in _EXACT else np.zeros(0)
+    wide = np.abs(np.asarray(array, np.float64)) if array.dtype.kind not in EXACT else np.zeros(0)
     return float(wide[np.isfinite(wide)].max(initial=0))

@@ -13,7 +13,7 @@ from onnx import TensorProto
 
 from poolgrad_lowering.verification.graph.flat import FlatNode
 from poolgrad_lowering.verification.operators.pool import max_pool
-from poolgrad_lowering.verification.running.compare import compare
+from poolgrad_lowering.verification.running.compare import compare, relative_error
 from poolgrad_lowering.verification.running.contract import check_gradient_contract, check_pool_contract
 from poolgrad_lowering.verification.running.data import (
     GRADIENT,
@@ -179,3 +179,4 @@ def test_texts_are_compared() -> None:
     mismatch = compare(one, np.array(["a", "c"], object), run=0, output="y")
     assert mismatch is not None
     assert (mismatch.index, mismatch.expected, mismatch.found) == ((1,), "b", "c")
+    assert [relative_error(one, other, one) for other in (one.copy(), one[::-1])] == [0.0, np.inf]
